@@ -155,7 +155,7 @@ def test_a_handler_may_still_send_while_the_app_drains(make_app: MakeApp) -> Non
 
         async def work(command: Work) -> Done:
             running.set()
-            await until(lambda: app.engine.dispatcher.closing)
+            await until(lambda: app.engine.worker.closing)
             await app.send(Start("j-2", 0))
             return Done(command.id, command.part)
 
@@ -176,7 +176,7 @@ def test_an_app_stops_though_its_clock_stands_still(tmp_path: Path) -> None:
 
         async def work(command: Work) -> Done:
             running.set()
-            await until(lambda: app.engine.dispatcher.closing)
+            await until(lambda: app.engine.worker.closing)
             ended.append(command.id)
             return Done(command.id, command.part)
 

@@ -11,8 +11,9 @@ from mainspring import Mainspring
 from mainspring.engine.claiming import claimer as claims
 from mainspring.engine.inputs import intake
 from mainspring.engine.inputs.lanes import Lanes
-from mainspring.engine.inputs.pending import Pending, encode_context
+from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.outputs import dispatcher as dispatch
+from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.errors import StoreClosedError, UnknownOutcomeError
@@ -258,7 +259,7 @@ def test_who_waits_for_a_commit_that_a_stop_does_not_wait_for_is_told_so(
         waiting = asyncio.create_task(app.send(PlaceOrder("o-2")))
         await asyncio.sleep(0)  # it has been handed over
         stopping = asyncio.create_task(app.stop(timedelta(0)))
-        await until(lambda: engine.dispatcher.closing)
+        await until(lambda: engine.worker.closing)
         stopping.cancel()
         for sending in (under_way, waiting):
             with pytest.raises(UnknownOutcomeError, match="Send it again with the same id"):

@@ -17,7 +17,7 @@ from mainspring import (
     Send,
     Workflow,
 )
-from mainspring.engine.inputs.pending import read_context
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.port.ids import MARK
 from mainspring.port.records import Ref
 from tests.support.apps import MakeApp

@@ -15,9 +15,9 @@ from mainspring.app.instance import Instance
 from mainspring.core.events import Kept
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.outside_rule import check_outside
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.recording.walk import Moment
 from mainspring.errors import NotFromOutsideError
 from mainspring.port.records import Ref

@@ -10,7 +10,7 @@ import pytest
 
 from mainspring import Decisions, Event, Mainspring, Workflow
 from mainspring.engine.engine import LEASE_SECONDS
-from mainspring.engine.inputs.pending import encode_context
+from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import DamagedRecordError, StoreError
 from mainspring.port.records import Context, InputRow, InstanceFilter, Ref, Unit

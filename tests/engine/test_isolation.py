@@ -27,6 +27,7 @@ from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.engine.stepping.stepper import SHARES_UNDER_WAY
+from mainspring.engine.this_worker import ThisWorker
 from mainspring.port.records import Committed, EventRow, Outcome, Ref, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
@@ -117,7 +118,7 @@ def test_a_batch_has_no_more_of_one_instance_than_its_share() -> None:
 
 def test_the_share_of_an_instance_is_smaller_while_others_commit_too() -> None:
     async def body() -> None:
-        committer = Committer(MemoryStore(SystemClock()), Runtime())
+        committer = Committer(MemoryStore(SystemClock()), Runtime(), ThisWorker())
         hot, cool = Unit("W", "hot", releases=(1,)), Unit("W", "cool", releases=(1,))
         await committer.commit(hot)
         assert committer.share == UNITS_PER_INSTANCE
@@ -211,7 +212,7 @@ def test_idle_lanes_are_not_walked_over_to_find_the_busy_ones() -> None:
 
 def test_work_that_can_wait_waits_for_a_lull_but_not_for_ever() -> None:
     async def body() -> None:
-        committer = Committer(SlowStore(SystemClock()), Runtime())
+        committer = Committer(SlowStore(SystemClock()), Runtime(), ThisWorker())
         unit = Unit("W", "i", releases=(1,))
         await committer.lull()  # nothing is under way
         committer.add(unit, lambda _: None)
@@ -258,7 +259,7 @@ def test_nobody_waits_for_a_lull_of_a_committer_that_was_cancelled(monkeypatch: 
         never, runtime = asyncio.Event(), Runtime()
         store = MemoryStore(SystemClock())
         monkeypatch.setattr(store, "commit", lambda *_: never.wait())
-        stuck = Committer(store, runtime)
+        stuck = Committer(store, runtime, ThisWorker())
         stuck.add(Unit("W", "i", releases=(1,)), lambda _: None)
         waiting = asyncio.create_task(stuck.lull())
         await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Mainspring, Received, Retry, Schedule, Workflow
+from mainspring.engine.paused_work import PausedWork
 from mainspring.errors import NoSuchInstanceError
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock
@@ -136,7 +137,7 @@ def test_a_lane_that_breaks_while_it_is_loaded_is_not_loaded_twice(
             await app.send(Wind("c-1"))
             await app.send(Note("c-1", "a"))
             claims = await store.claim(engine.committer.worker, [], ["Clock"], 10)
-            engine.stepper.paused = frozenset()  # but nobody claims by himself
+            engine.stepper._paused = PausedWork()  # noqa: SLF001  but nobody claims by himself
             load, committing, looks = store.load, asyncio.Event(), list[asyncio.Event]()
 
             async def slow(refs: Any, most: int | None = None) -> Any:

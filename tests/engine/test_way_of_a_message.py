@@ -14,9 +14,10 @@ STATION = re.compile(r"^\| (?P<number>\d+) \| .* \| (?P<where>.*) \| .* \|$", re
 MODULE = re.compile(r"\]\(\.\./\.\./src/mainspring/(?P<path>[a-z_/]+)\.py\)")
 # What is asked from everywhere, and is no place that a message comes to.
 EVERYWHERE = {"engine.runtime", "engine.registry", "engine.inputs.pending"}
-# Calls between rooms, and between modules: more of them, and a reader would have to jump again.
+# Calls between rooms, and between modules, and how many modules: more of them, and a reader would have to jump again.
 MOST_BETWEEN_ROOMS = 49
-MOST_BETWEEN_MODULES = 78
+MOST_BETWEEN_MODULES = 74
+MOST_MODULES = 33
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,7 @@ def test_a_message_crosses_few_boundaries(crossings: list[Crossing]) -> None:
     between = [crossing for crossing in crossings if room(crossing.caller) != room(crossing.module)]
     assert len(between) <= MOST_BETWEEN_ROOMS, "\n".join(map(str, between))
     assert len(crossings) <= MOST_BETWEEN_MODULES, "\n".join(map(str, crossings))
+    assert len({crossing.module for crossing in crossings}) <= MOST_MODULES
 
 
 def test_the_page_shows_its_picture() -> None:

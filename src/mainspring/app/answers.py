@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 from mainspring.app.arrivals import Arrivals
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.answered_command import is_version
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.pending import ReceiptStatus, instance_id, read_context
+from mainspring.engine.inputs.pending import ReceiptStatus
+from mainspring.engine.recording.answered_commands import is_version
 from mainspring.engine.recording.event_rows import answer_id
+from mainspring.engine.recording.stored_values import instance_id, read_context
 from mainspring.engine.registry import is_internal
 from mainspring.errors import OperationError, shown
 from mainspring.port.records import FAN_OUT, EventRow, InputRow, Ref

@@ -9,8 +9,8 @@ from typing import IO, Any
 
 from msgspec import Raw, json
 
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.recording.event_rows import message_id_of
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, Ref
 from mainspring.sealing.seals import Seal, is_secret

@@ -13,8 +13,9 @@ from mainspring.core.messages import Kind, MessageType, type_of
 from mainspring.core.route import check_id, route
 from mainspring.engine.inputs.envelopes import checked_message_id
 from mainspring.engine.inputs.outside_rule import check_outside
-from mainspring.engine.inputs.pending import Pending, instance_id
+from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.publication import PUBLICATION
+from mainspring.engine.recording.stored_values import instance_id
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.errors import WiringError, shown
 from mainspring.port.records import Context

@@ -12,9 +12,9 @@ from msgspec import Raw, json, to_builtins
 from mainspring.app.undelivered import undelivered_in
 from mainspring.codec.strict import scan
 from mainspring.core import events
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.event_rows import message_id_of
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import DecodeError
 from mainspring.port.ids import plain
 from mainspring.port.records import EDGE, DeadLetter, EventRow, InputRow, InstanceRow, OutputClaim, Ref, Stats

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
 from mainspring.core.execution import Execution, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
-from mainspring.engine.inputs.answered_command import answered_by
 from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
-from mainspring.engine.inputs.pending import Pending, ReceiptStatus, moment
+from mainspring.engine.inputs.pending import Pending, ReceiptStatus
 from mainspring.engine.inputs.streams import present_state, readable, row_alone, rows_at, whole_stream
 from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.engine.operations.pauses import Pause
 from mainspring.engine.outputs.awaited_ends import End
+from mainspring.engine.recording.answered_commands import answered_by
 from mainspring.engine.recording.recorder import Recorder
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import (
     ERASED_TYPE,
     DamagedRecordError,

@@ -14,11 +14,11 @@ from mainspring.codec import Codec
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.inputs.envelopes import checked_actor
-from mainspring.engine.inputs.pending import encode_context, read_context
 from mainspring.engine.inputs.stored_input import from_dead_letter
 from mainspring.engine.operations.operations import CONFLICTS
 from mainspring.engine.operations.retried_letter import Since, refuse
-from mainspring.engine.outputs.destinations import command
+from mainspring.engine.recording.destinations import command
+from mainspring.engine.recording.stored_values import encode_context, read_context
 from mainspring.errors import NoSuchInstanceError, NoSuchNameError, OperationError, told
 from mainspring.errors import shown as quoted
 from mainspring.port.ids import unmarked

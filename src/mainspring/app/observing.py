@@ -192,7 +192,7 @@ def observing(runtime: Runtime, telemetry: Telemetry | None) -> Telemetry | None
     True
     """
     if telemetry is not None:
-        runtime.observer = Observer(telemetry, runtime.clock.now_us)
+        runtime.observe(Observer(telemetry, runtime.clock.now_us))
     return telemetry
 
 

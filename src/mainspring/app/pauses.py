@@ -13,9 +13,9 @@ from mainspring.core.definition import definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
 from mainspring.engine.inputs.envelopes import checked_actor
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.engine.operations.pauses import Pausable, Pause, PauseWork, ResumeWork
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import is_internal
 from mainspring.errors import NoSuchNameError, OperationError
 from mainspring.port.store import Store

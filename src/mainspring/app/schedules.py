@@ -13,7 +13,7 @@ from msgspec import Struct
 from mainspring.app.given import checked_limit
 from mainspring.app.instance import Instance
 from mainspring.core.messages import type_of
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.schedules.calendar import Calendar, CatchUp, calendar_of
 from mainspring.engine.schedules.recurring import (
     RECURRING,

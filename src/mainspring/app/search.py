@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, TypedDict, Unpack, get_args
 
 from mainspring.app.given import LARGEST, optional_text
-from mainspring.engine.inputs.pending import time_us_of
+from mainspring.engine.recording.stored_values import time_us_of
 from mainspring.engine.registry import is_internal
 from mainspring.errors import SettingError
 from mainspring.port.attributes import Condition, Value, conditions_of

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import Struct, json
 
-from mainspring.engine.inputs.pending import ReceiptStatus, moment
+from mainspring.engine.inputs.pending import ReceiptStatus
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import DamagedRecordError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.tasks import TaskRow, TaskStatus

@@ -15,7 +15,8 @@ from mainspring.app.task_views import Task, TaskOutcome, data_of, task_of
 from mainspring.core.messages import Kind, type_of
 from mainspring.core.route import route
 from mainspring.engine.inputs.envelopes import ACTOR_CHARACTERS, is_name
-from mainspring.engine.inputs.pending import Pending, ReceiptStatus, moment, read_context
+from mainspring.engine.inputs.pending import Pending, ReceiptStatus
+from mainspring.engine.recording.stored_values import moment, read_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (
     DamagedRecordError,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, json
 
-from mainspring.engine.inputs.pending import encode_context
+from mainspring.engine.recording.stored_values import encode_context
 from mainspring.errors import DamagedRecordError, OperationError, shown, told
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EDGE, Context, DeadLetter, Remembered, Unit

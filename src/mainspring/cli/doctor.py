@@ -25,9 +25,9 @@ from mainspring.cli.options import app_argument, examples, json_option, optional
 from mainspring.cli.output import counted, distance, visible, write_json, write_table
 from mainspring.core.story import duration
 from mainspring.engine.fleet.unread import fleet_of, unread_of
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.operations.known_pauses import unread_pauses
 from mainspring.engine.operations.pause_orders import WAY_OUT
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import MainspringError, told
 from mainspring.port.examination import Examination, Examined, Finding, note, problem

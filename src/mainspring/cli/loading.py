@@ -20,8 +20,8 @@ import click
 from mainspring.app import Mainspring
 from mainspring.app.instance import Instance
 from mainspring.cli.failures import DEBUG, MisuseError, NotFoundError, debugging
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.operations.pauses import FLEET
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import DamagedRecordError, InstancePurgedError, MainspringError, NoSuchInstanceError, visible
 from mainspring.port.records import Loaded, Ref
 

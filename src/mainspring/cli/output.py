@@ -11,7 +11,7 @@ import click
 from msgspec import json
 
 from mainspring.core.story import duration
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import visible
 
 STATUS_STYLES: Final = {

@@ -27,11 +27,13 @@ from mainspring.engine.operations.pause_orders import PauseOrders
 from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, AwaitedEnds
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.outputs.settlements import Settlements
+from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.projections.projector import Projector
 from mainspring.engine.recording.sagas import Doomed
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.engine.stepping.stepper import Stepper
+from mainspring.engine.this_worker import ThisWorker
 from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
 from mainspring.logs import Quoted, logger
 from mainspring.port.store import Store
@@ -58,33 +60,26 @@ class Engine:
         self.runtime = runtime
         self.wakeups = Wakeups(runtime, store.now_us)
         self.ends = AwaitedEnds(store, registry)
-        self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
+        # Nothing is written into these but here: what all the stations go by.
+        self.worker, self.paused = ThisWorker(), PausedWork()
+        self.projector = Projector(store, registry, runtime, self.worker)
         heard = self.projector.wake if registry.projections else None
-        self.committer = Committer(store, runtime, heard)
+        self.committer = Committer(store, runtime, self.worker, heard)
         lanes, arrivals, strangers = Lanes(), Arrivals(), Strangers(store.now_us)
-
-        def outputs(inputs: Inputs) -> Dispatcher:
-            settlements = Settlements(store, registry, self.committer, runtime, self.wakeups, inputs)
-            runners = Runners(store, runtime, self.wakeups, settlements, resources)
-            operations = Operations(store, registry, self.committer, lanes, self.wakeups, self.ends, runners)
-            return Dispatcher(
-                store,
-                registry,
-                self.committer,
-                runtime,
-                self.wakeups,
-                arrivals,
-                inputs,
-                settlements,
-                runners,
-                operations,
-            )
-
         self.stepper = Stepper(
-            store, registry, self.committer, runtime, lanes, self.wakeups, arrivals, strangers, self.ends, outputs
+            store,
+            registry,
+            self.committer,
+            runtime,
+            lanes,
+            self.wakeups,
+            arrivals,
+            strangers,
+            self.ends,
+            self.paused,
+            lambda inputs: self._outputs(inputs, lanes, arrivals, resources),
         )
         self.dispatcher = self.stepper.dispatcher
-        self.operations = self.dispatcher.operations
         self.intake = Intake(store, registry, runtime, self.committer, self.stepper)
         self.relay = Relay(store, runtime)
         self.claimer = Claimer(
@@ -97,6 +92,7 @@ class Engine:
             self.wakeups,
             arrivals,
             strangers,
+            self.paused,
             posted=self.relay.wake,
             heard=heard,
         )
@@ -110,9 +106,11 @@ class Engine:
             self.strays,
             self.stepper,
             runtime,
+            self.worker,
+            self.paused,
             self._renew,
         )
-        self.pauses = KnownPauses(store)
+        self.pauses = KnownPauses(store, self.paused, registry.queue_of)
         self.orders = PauseOrders(store, registry, self.committer, runtime, lanes)
         self.works = False
         self._renewing = asyncio.Lock()
@@ -122,15 +120,34 @@ class Engine:
         self.over = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
 
+    def _outputs(self, inputs: Inputs, lanes: Lanes, arrivals: Arrivals, resources: Mapping[str, Any]) -> Dispatcher:
+        """Make what carries outputs out, and brings their results to `inputs`."""
+        store, registry, committer, runtime = self.store, self.registry, self.committer, self.runtime
+        settlements = Settlements(store, registry, committer, runtime, self.wakeups, inputs, self.worker)
+        runners = Runners(store, runtime, self.wakeups, settlements, self.paused, resources)
+        self.operations = Operations(store, registry, committer, lanes, self.wakeups, self.ends, runners)
+        return Dispatcher(
+            store,
+            registry,
+            committer,
+            runtime,
+            self.wakeups,
+            arrivals,
+            inputs,
+            settlements,
+            runners,
+            self.worker,
+            self.paused,
+            self.operations.cancel_child,
+        )
+
     # ---- life
 
     async def start(self, *, work: bool, name: str, pools: frozenset[str] | None = None) -> None:
         """Register as a worker and begin. Without `work` nothing is claimed and nothing is carried out here."""
         self.works = work
         self.runtime.hung.quiet = False
-        self.dispatcher.pools = pools
-        self.dispatcher.closing = not work
-        self._name = self.dispatcher.settlements.worker = name
+        self.worker.name, self.worker.pools, self.worker.closing = name, pools, not work
         self.runtime.every(ELSEWHERE_SECONDS, self.ends.ask, "mainspring-ends", self.ends.anybody)
         if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
             self.runtime.watch.start()
@@ -146,7 +163,7 @@ class Engine:
         self.runtime.every(LOOK_SECONDS, self._look_at_pauses, "mainspring-pauses")
         if not work:
             return
-        self.claimer.start(lambda: self.committer.worker)
+        self.claimer.start()
         if self.registry.projections:
             self.projector.start()
         self.runtime.every(HEARTBEAT_SECONDS, self._beat, "mainspring-heartbeat")
@@ -162,7 +179,7 @@ class Engine:
             await self._ending
 
     async def _stop(self, drain_seconds: float) -> None:
-        self.dispatcher.closing = self.runtime.hung.quiet = True
+        self.worker.closing = self.runtime.hung.quiet = True
         try:
             if self.works:
                 await self.claimer.stop()
@@ -179,7 +196,7 @@ class Engine:
             self._fail_waiting()
             try:
                 if self.works:
-                    await self.store.release_worker(self.committer.worker)
+                    await self.store.release_worker(self.worker.key)
             finally:
                 self.over.set()
 
@@ -239,7 +256,7 @@ class Engine:
     async def _register(self) -> None:
         asked_us = self.store.now_us()
         knows = knowledge.written(knowledge.knowledge_of(self.registry, self.dispatcher.serves))
-        self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6), knows)
+        self.worker.key = await self.store.register_worker(self.worker.name, int(LEASE_SECONDS * 1e6), knows)
         self._renewed_us = asked_us
 
     async def _renew(self) -> None:
@@ -250,7 +267,7 @@ class Engine:
             self.dispatcher.runners.held_back_changed.clear()
             left, alone = self.claimer.strangers.instances_left(), self.dispatcher.resting
             held = written(standing_of(self.dispatcher.runners.by_queue, self.runtime.hung, left, alone=alone))
-            if await self.store.heartbeat(self.committer.worker, held):
+            if await self.store.heartbeat(self.worker.key, held):
                 self._renewed_us = asked_us
                 return
             log.warning("this worker was relieved; it goes on under a new key")
@@ -307,8 +324,7 @@ class Engine:
             log.log(level, "%s: %s", pause.fact, Quoted(pause.reason))
         for pause in ended:
             log.log(level, "the %s %s is not paused any more, and goes on", pause.kind, pause.name)
-        self.stepper.paused = self.claimer.paused = self.pauses.workflows
-        self.dispatcher.runners.pause(self.pauses.queues(self.registry.queue_of))
+        self.dispatcher.runners.heed()
         self.wakeups.due_at(0)
 
     async def _look_at_pauses(self) -> None:

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Kind
+from mainspring.engine.handlers.job import Job
 from mainspring.engine.inputs.lanes import Lane
-from mainspring.engine.inputs.pending import Answer, Pending, ReceiptStatus, read_context
-from mainspring.engine.outputs.job import Job
+from mainspring.engine.inputs.pending import Answer, Pending, ReceiptStatus
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import DamagedRecordError
 from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Committed, Conflict, Context, DeadLetter, Duplicate, Outcome, OutputClaim, Unit

@@ -16,9 +16,9 @@ from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.engine.inputs.budget import Budget, checked_steps
 from mainspring.engine.inputs.publication import PUBLICATION, publication_of
 from mainspring.engine.operations.pauses import PAUSES, Pauses
-from mainspring.engine.outputs.destinations import places_of
 from mainspring.engine.outputs.fan_out import fan_out_of
 from mainspring.engine.projections.projection import Projection
+from mainspring.engine.recording.destinations import places_of
 from mainspring.engine.recording.fan_out_parts import PartDone, Parts
 from mainspring.engine.recording.fingerprint import fingerprint_of
 from mainspring.engine.recording.recorder import Recorder

@@ -79,6 +79,10 @@ class Runtime:
         self._pool: ProcessPool | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def observe(self, observer: Observer) -> None:
+        """Notify an observer of everything. To be called before an engine runs: its stations ask once who observes."""
+        self.observer = observer
+
     def random(self) -> float:
         """Return a number in [0, 1)."""
         return self._random.random()

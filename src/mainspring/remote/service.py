@@ -34,7 +34,7 @@ from mainspring.codec.wire import (
 )
 from mainspring.core.messages import MessageType, type_of
 from mainspring.engine.handlers.handler import Context, Handler, HandlerOptions
-from mainspring.engine.inputs.pending import instance_id, moment
+from mainspring.engine.recording.stored_values import instance_id, moment
 from mainspring.errors import CallError, CodecError, DoNotRetryError, SettingError, WiringError
 from mainspring.port.records import FAN_OUT, Ref
 from mainspring.remote.addresses import networks_of

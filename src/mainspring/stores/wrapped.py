@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeRow
-from mainspring.port.eras import era_of
 from mainspring.port.loans import Loan
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
 from mainspring.port.purges import Purgeable, PurgeCursor, Purged, PurgePage
@@ -47,7 +46,7 @@ class WrappedStore:
         self._store = store
         # It is asked several times a step: without a call of its own between.
         self.now_us = store.now_us
-        self.era = era_of(store)
+        self.era: Callable[[], int] | None = store.era
 
     def __str__(self) -> str:
         return str(self._store)

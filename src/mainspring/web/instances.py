@@ -16,8 +16,8 @@ from mainspring.app.given import LARGEST, checked_place
 from mainspring.app.instance import Instance
 from mainspring.app.search import searched
 from mainspring.app.states import state_at
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow, InstanceRow, Loaded, OutputClaim, Ref

@@ -13,7 +13,7 @@ from mainspring.app.documents import stats_document
 from mainspring.app.observing import exposition
 from mainspring.app.schedules import MOST_NEXT
 from mainspring.core.messages import type_of
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.port.workers import WorkerRow
 from mainspring.web import models

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from mainspring import Mainspring
 from mainspring.app.posting import Posted
-from mainspring.engine.inputs.pending import read_context
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import EncodeError, InvalidIdError, OperationError, PostingError, WiringError
 from mainspring.stores.postgres.address import Address
 from tests.edges.frameworks.support import Other, Place, connected, dsn_of, left_of, orders_of, rows_of, shop, table_of

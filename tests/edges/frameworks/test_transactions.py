@@ -11,7 +11,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.engine.handlers.handler import LONGEST_TRANSACTION
-from mainspring.engine.inputs.pending import read_context
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import (
     DuplicateIdError,
     EncodeError,

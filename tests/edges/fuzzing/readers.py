@@ -29,7 +29,7 @@ from mainspring.brokers.wire import id_of_unread, incoming
 from mainspring.codec import Codec
 from mainspring.codec.wire import read_envelope, read_envelopes
 from mainspring.engine.fleet import knowledge, standing
-from mainspring.engine.inputs.pending import read_context
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.engine.schedules.calendar import calendar_of
 from mainspring.errors import (
     AttributeValueError,

@@ -5,6 +5,7 @@ from typing import Any
 
 from mainspring import FeedEntry, Mainspring, Received
 from mainspring.engine.projections.folding import Folding
+from mainspring.engine.this_worker import ThisWorker
 from tests.engine.shop import Charge, Charged, Note, PlaceOrder, Ship, Shop
 
 
@@ -41,7 +42,7 @@ def shop(app: Mainspring, **options: Any) -> Mainspring:
 async def expected(app: Mainspring, up_to: int | None = None) -> dict[str, Order]:
     """Return the fold of the feed, up to a position."""
     projection = app.registry.projections["orders"]
-    folding = Folding(projection, app.engine.store, app.registry, lambda: 0)
+    folding = Folding(projection, app.engine.store, app.registry, ThisWorker())
     documents: dict[str, Order] = {}
     page = await app.engine.store.feed(0, 100_000)
     for _, entry in folding._read(page):  # noqa: SLF001  the same decoding, none of the rest

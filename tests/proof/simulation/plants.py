@@ -21,12 +21,12 @@ from mainspring.app import requests
 from mainspring.core.saga import Ledger
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.engine import Engine
+from mainspring.engine.handlers.job import Job
 from mainspring.engine.inputs import loader
 from mainspring.engine.inputs.lanes import Lane, Phase
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.outputs import fan_out
 from mainspring.engine.outputs.child_deliveries import ChildDeliveries
-from mainspring.engine.outputs.job import Job
 from mainspring.engine.outputs.replies import Replies
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.outputs.subscriptions import Subscriptions

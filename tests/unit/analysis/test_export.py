@@ -24,9 +24,9 @@ from mainspring.analysis.export.xes import Activities
 from mainspring.analysis.streams import DAMAGED
 from mainspring.analysis.what_if.check import check
 from mainspring.analysis.what_if.file_check import check_file
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail
 from mainspring.engine.recording.fan_out_parts import Parts
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import OperationError, SettingError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Ref
 from tests.unit.analysis.refunds import Refund, fill, refunds, running

@@ -12,7 +12,8 @@ from mainspring import ChildFailed, Decisions, Event, SendFailed, Workflow
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.lanes import Elsewhere, KnownInstance, Lane
-from mainspring.engine.inputs.pending import Pending, encode_context
+from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.stepping.disposition import (
     KEPT,

@@ -15,7 +15,7 @@ from msgspec import Struct
 from mainspring.analysis.export.redaction import Outgoing, Redaction
 from mainspring.analysis.export.stream_file import StreamWriter
 from mainspring.analysis.streams import DAMAGED, INSTANCES_PER_READ, PURGED, Stream, Unread, listed, pages, read
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import DamagedRecordError, NoSuchInstanceError, OperationError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Ref
 from mainspring.port.store import Store

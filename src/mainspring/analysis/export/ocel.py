@@ -24,8 +24,8 @@ from msgspec import json
 
 from mainspring.analysis.export.redaction import Outgoing, Redaction
 from mainspring.analysis.export.xes import Activities, scalars
-from mainspring.engine.inputs.pending import moment, read_context
 from mainspring.engine.recording.event_details import Detail, read_detail
+from mainspring.engine.recording.stored_values import moment, read_context
 from mainspring.port.records import EventRow, InstanceRow, Ref
 
 TASK: Final = "Task"

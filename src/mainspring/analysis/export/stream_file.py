@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from mainspring.analysis.export.redaction import Outgoing, Redaction
 from mainspring.app.archive import event_document
-from mainspring.engine.inputs.pending import moment, time_us_of
+from mainspring.engine.recording.stored_values import moment, time_us_of
 from mainspring.errors import OperationError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow, InstanceRow, Ref, Status

@@ -18,9 +18,9 @@ from msgspec import json
 
 from mainspring.analysis.export.redaction import Outgoing, Redaction
 from mainspring.analysis.texts import legal
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.recording.event_details import Detail, read_detail
 from mainspring.engine.recording.event_rows import message_id_of
+from mainspring.engine.recording.stored_values import moment
 from mainspring.port.records import EventRow, InstanceRow, Ref
 
 EXTENSIONS: Final = (

@@ -16,7 +16,7 @@ from mainspring.analysis.figures.tally import CommandTally, WorkflowTally
 from mainspring.analysis.figures.timeline import Throughput
 from mainspring.analysis.figures.variants import VariantsFound
 from mainspring.analysis.processes import Sharing
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.port.records import InstanceFilter
 from mainspring.port.store import Store
 

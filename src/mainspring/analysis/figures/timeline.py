@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 
 Counts: TypeAlias = defaultdict[tuple[int, str], int]
 """By the second in which an interval begins, and what happened in it."""

@@ -35,7 +35,7 @@ from mainspring.core.messages import Envelope, InstanceId, Kind, output_id, type
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import shown, told
 from mainspring.port.records import Ref

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from mainspring.analysis.stuck.links import child_of
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.inputs.streams import rows_at
 from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry
 from mainspring.port.records import ENDED, FAN_OUT, EventRow, InstanceRow, Ref
 from mainspring.port.store import Store

@@ -13,9 +13,9 @@ from mainspring.core.story import duration
 from mainspring.engine.claiming.lone_trials import MAX_LOST, SUSPECTS_LOOKED_AT
 from mainspring.engine.fleet.standing import HungCalls, OpenBreaker, read
 from mainspring.engine.fleet.unread import Fleet, Unread, fleet_of, unread_of
-from mainspring.engine.inputs.pending import instance_id, moment
 from mainspring.engine.operations.pauses import Pause
-from mainspring.engine.outputs.destinations import placed
+from mainspring.engine.recording.destinations import placed
+from mainspring.engine.recording.stored_values import instance_id, moment
 from mainspring.engine.registry import Registry
 from mainspring.port.records import FAN_OUT, InputRow, OutputClaim, Ref
 from mainspring.port.store import Store

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from msgspec import Struct
 
 from mainspring.core.route import route
-from mainspring.engine.inputs.pending import instance_id, read_context
 from mainspring.engine.recording.children import parent_at, parent_of
 from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.stored_values import instance_id, read_context
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import MainspringError
 from mainspring.port.records import FAN_OUT, EventRow, InstanceRow, Ref

@@ -25,7 +25,7 @@ from mainspring.analysis.figures.samples import RELATIVE_ERROR, Sample
 from mainspring.analysis.figures.tally import Wait, WorkflowTally
 from mainspring.analysis.processes import Sharing
 from mainspring.analysis.stuck.reasons import Reason, reasons_of
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry
 from mainspring.port.records import InstanceFilter, Ref
 from mainspring.port.store import Store

@@ -31,8 +31,8 @@ from mainspring.core.events import Began
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.step import step
-from mainspring.engine.inputs.pending import read_context
 from mainspring.engine.recording.event_rows import is_folded, is_unkept
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.engine.recording.walk import Walk, back_to
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (

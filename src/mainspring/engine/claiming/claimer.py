@@ -14,10 +14,11 @@ from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.strangers import Strangers, told_why
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.inputs.intake import INPUTS_IN_FLIGHT
-from mainspring.engine.inputs.pending import encode_context, read_context
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.recording.event_rows import answer_id
+from mainspring.engine.recording.stored_values import encode_context, read_context
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.stepper import Stepper
@@ -55,6 +56,7 @@ class Claimer:
         wakeups: Wakeups,
         arrivals: Arrivals,
         strangers: Strangers,
+        paused: PausedWork,
         posted: Callable[[], None],
         heard: Callable[[], None] | None,
     ) -> None:
@@ -77,16 +79,15 @@ class Claimer:
         self.rounds = 0
         self.strangers = strangers
         self._resting = False
-        # The workflows of which nothing is stepped now.
-        self.paused: frozenset[str] = frozenset()
+        self._paused = paused
         # Done when a batch was reported since the last share of it was claimed; and whether anything was left to claim.
         self._batch: asyncio.Task[None] | None = None
         self._left = False
 
-    def start(self, worker: Callable[[], int]) -> None:
-        """Begin to claim for a worker, whose key may change."""
+    def start(self) -> None:
+        """Begin to claim."""
         self._tasks = [
-            self._runtime.spawn(self._run(worker), "mainspring-claims"),
+            self._runtime.spawn(self._run(), "mainspring-claims"),
             self._runtime.spawn(self._listen(), "mainspring-hints"),
         ]
         self._wakeups.start()
@@ -114,7 +115,7 @@ class Claimer:
             if self._heard is not None:
                 self._heard()
 
-    async def _run(self, worker: Callable[[], int]) -> None:
+    async def _run(self) -> None:
         while True:
             await self._wakeups.hint.wait()
             self._wakeups.hint.clear()
@@ -123,7 +124,7 @@ class Claimer:
                 more = not self._resting
                 while more and not self._resting:
                     self.rounds += 1
-                    more = await self._claim(worker())
+                    more = await self._claim(self._committer.worker)
             except Exception as error:
                 # A store in trouble says so in its own words; anything else is a mistake of ours, found by its trace.
                 trace = None if isinstance(error, StoreError) else error
@@ -168,7 +169,7 @@ class Claimer:
 
     def leaves(self, workflow: str) -> bool:
         """Return True if nothing of a workflow is to be stepped here now: it is paused, or left to others."""
-        return workflow in self.paused or self.strangers.leaves_workflow(workflow)
+        return workflow in self._paused.workflows or self.strangers.leaves_workflow(workflow)
 
     def _share(self) -> int:
         """Return how much may be claimed of what is stepped: while many are held, a little with every batch."""

@@ -14,13 +14,16 @@ from mainspring.engine.claiming.claimer import read as read_claim
 from mainspring.engine.claiming.strays import Strays
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.fleet.standing import read
+from mainspring.engine.handlers.job import Job
+from mainspring.engine.inputs.delivered_output import fired
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.outputs.dispatcher import Dispatcher
-from mainspring.engine.outputs.job import Job, fired
+from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.stepper import Stepper
+from mainspring.engine.this_worker import ThisWorker
 from mainspring.errors import NewerTypeError, WorkersLostError
 from mainspring.logs import logger
 from mainspring.port.records import Claims, OutputClaim, OutputKey, Ref
@@ -55,6 +58,8 @@ class LoneTrials:
         strays: Strays,
         stepper: Stepper,
         runtime: Runtime,
+        worker: ThisWorker,
+        paused: PausedWork,
         beat: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
@@ -66,6 +71,8 @@ class LoneTrials:
         self._strays = strays
         self._stepper = stepper
         self._runtime = runtime
+        self._worker = worker
+        self._paused = paused
         self._trying = False
         self.looks = 0
         self._more = False
@@ -79,7 +86,7 @@ class LoneTrials:
         """
         self.looks += 1
         wanted = relieved or self._more or self.looks % LOOKS == 1
-        if self._trying or self._dispatcher.closing or not wanted or self._store.now_us() < self._not_before_us:
+        if self._trying or self._worker.closing or not wanted or self._store.now_us() < self._not_before_us:
             return
         found = await self._suspects()
         self._more = False
@@ -99,7 +106,7 @@ class LoneTrials:
             return False
         if suspect.position is None:
             queue = self._registry.queue_of(suspect.destination)
-            return queue != "" and queue not in self._dispatcher.runners.paused and self._dispatcher.serves(queue)
+            return queue != "" and queue not in self._paused.queues and self._dispatcher.serves(queue)
         claimer, ref = self._claimer, Ref(suspect.workflow, suspect.instance)
         known = suspect.workflow in self._registry.workflows and not claimer.leaves(suspect.workflow)
         return known and ref not in claimer.strangers.leaves().instances and self._reads(suspect)

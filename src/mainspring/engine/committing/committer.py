@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any, Final
 
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.this_worker import ThisWorker
 from mainspring.errors import FaultyUnitError
 from mainspring.logs import logger
 from mainspring.port.records import Committed, Conflict, Outcome, OutputKey, Unit
@@ -50,12 +51,14 @@ _Batch = tuple[Awaitable[list[Outcome]], list[Unit], list[Done]]
 class Committer:
     """Collects units and commits them in batches, one batch at a time, in the order in which they came."""
 
-    def __init__(self, store: Store, runtime: Runtime, heard: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, store: Store, runtime: Runtime, worker: ThisWorker, heard: Callable[[], None] | None = None
+    ) -> None:
         self._store = store
         self._runtime = runtime
         self._observer = runtime.observer
         self._begun_us: dict[int, int] = {}
-        self.worker = 0
+        self._worker = worker
         # Called with every batch.
         self._heard = heard
         self._units: list[Unit] = []
@@ -143,6 +146,11 @@ class Committer:
     async def reported(self) -> None:
         """Return when the next batch has been reported."""
         await self._reported.wait()
+
+    @property
+    def worker(self) -> int:
+        """The key of the worker for which is committed."""
+        return self._worker.key
 
     @property
     def idle(self) -> bool:
@@ -278,7 +286,7 @@ class Committer:
         self.committed += len(units)
         if self._observer is not None:
             self._begun_us[self.batches] = self._observer.now_us()
-        commit: Any = self._store.commit(self.worker, units)
+        commit: Any = self._store.commit(self._worker.key, units)
         if at_once:
             commit = asyncio.get_running_loop().create_task(commit, name="mainspring-commit")
         return commit, units, done

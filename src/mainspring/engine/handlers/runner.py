@@ -15,10 +15,9 @@ from typing import Any, Final
 
 from mainspring.engine.handlers.gate import Gate
 from mainspring.engine.handlers.handler import Context, Handler
+from mainspring.engine.handlers.job import MICROSECONDS, Job, JobEnds, as_exception, envelope_of
 from mainspring.engine.handlers.prefetch import Prefetch
 from mainspring.engine.inputs.pending import NEVER_US
-from mainspring.engine.outputs.job import MICROSECONDS, Job, as_exception, envelope_of
-from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.sagas import Doomed, is_armed, undone_by
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.logs import logger
@@ -38,7 +37,7 @@ class Runner:
         handler: Handler,
         runtime: Runtime,
         now_us: Callable[[], int],
-        settlements: Settlements,
+        ends: JobEnds,
         resources: Mapping[str, Any],
         *,
         on_capacity: Callable[[], None],
@@ -49,7 +48,7 @@ class Runner:
         self._runtime = runtime
         self._observer = runtime.observer
         self._now_us = now_us
-        self._settlements = settlements
+        self._ends = ends
         self._resources = resources
         self._ready: deque[Job] = deque()
         self._pumping = False
@@ -109,7 +108,7 @@ class Runner:
 
     def _give_back(self, job: Job) -> None:
         """Let a command wait in the store as it came. Waiting costs no attempt."""
-        self._settlements.retry(job.claim, job.claim.attempts, 0, job.claim.error or "")
+        self._ends.retry(job.claim, job.claim.attempts, 0, job.claim.error or "")
 
     def stop_overdue(self, now_us: int) -> None:
         """End attempts that have timed out."""
@@ -126,7 +125,7 @@ class Runner:
         """Drop the commands of a cancelled instance, up to one of its versions, and cancel those that run."""
         for job in [job for job in self._ready if _is_doomed(job, ref, which, up_to)]:
             self._ready.remove(job)
-            self._settlements.dropped(self.handler, job)
+            self._ends.dropped(self.handler, job)
         for task, jobs in list(self.running.items()):
             if len(jobs) == 1 and _is_doomed(jobs[0], ref, which, up_to) and task not in self._cancelled:
                 self._cancelled.add(task)
@@ -288,7 +287,7 @@ class Runner:
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Report why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
         if task in self._cancelled:
-            self._settlements.dropped(self.handler, jobs[0])
+            self._ends.dropped(self.handler, jobs[0])
         elif task in self._overdue:
             limit = self.handler.options.transaction or self.handler.options.timeout
             self._report_failure(jobs, TimeoutError(f"{self.handler.name} took longer than {limit}"))
@@ -300,7 +299,7 @@ class Runner:
     async def _answered(self, task: asyncio.Task[Any], job: Job) -> bool:
         """Return True if a command has its end without a call: its result is remembered, or cannot be looked up."""
         try:
-            known, result = await self._settlements.remembered(self.handler, job)
+            known, result = await self._ends.remembered(self.handler, job)
         except asyncio.CancelledError:
             if task.cancelling():
                 raise
@@ -346,7 +345,7 @@ class Runner:
         )
 
     async def _call_in_transaction(self, job: Job) -> None:
-        loan = await self._settlements.lend(self.handler)
+        loan = await self._ends.lend(self.handler)
         try:
             self._begin(job, self._now_us(), loan.connection)
             result = await self.handler.call(job.message, job.context)
@@ -354,7 +353,7 @@ class Runner:
             job.deadline_us = NEVER_US
             duration_us = self._now_us() - job.started_us
             self._went_well(job)
-            await unbroken(self._settlements.succeeded_in(loan, self.handler, job, result, duration_us))
+            await unbroken(self._ends.succeeded_in(loan, self.handler, job, result, duration_us))
         finally:
             await unbroken(loan.roll_back())
 
@@ -418,17 +417,17 @@ class Runner:
 
     def _succeeded(self, job: Job, result: Any, duration_us: int) -> None:
         try:
-            self._settlements.succeeded(self.handler, job, result, duration_us)
+            self._ends.succeeded(self.handler, job, result, duration_us)
         except Exception as error:  # noqa: BLE001  a result may be anything, and so may go wrong in any way
             self._failed(job, error)
 
     def _failed(self, job: Job, error: Exception) -> None:
         try:
-            self._settlements.failed(self.handler, job, error)
+            self._ends.failed(self.handler, job, error)
         except Exception:
             log.exception("%s failed, and its error cannot be recorded", job.id)
             plain = RuntimeError(f"{type(error).__name__}, which cannot be shown")
-            self._settlements.failed(self.handler, job, plain)
+            self._ends.failed(self.handler, job, plain)
 
 
 def _places(handler: Handler, runtime: Runtime) -> int:

@@ -9,9 +9,10 @@ from typing import Any
 
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.handler import Handler
+from mainspring.engine.handlers.job import JobEnds
 from mainspring.engine.handlers.runner import Runner
 from mainspring.engine.inputs.pending import NEVER_US
-from mainspring.engine.outputs.settlements import Settlements
+from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.recording.sagas import Doomed
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import OutputKey, Ref
@@ -22,16 +23,21 @@ class Runners:
     """Makes runners on first use, by the queues that they carry out, and passes on what concerns all of them."""
 
     def __init__(
-        self, store: Store, runtime: Runtime, wakeups: Wakeups, settlements: Settlements, resources: Mapping[str, Any]
+        self,
+        store: Store,
+        runtime: Runtime,
+        wakeups: Wakeups,
+        ends: JobEnds,
+        paused: PausedWork,
+        resources: Mapping[str, Any],
     ) -> None:
         self._store = store
         self._runtime = runtime
         self._wakeups = wakeups
-        self._settlements = settlements
+        self._ends = ends
         self.resources = resources
         self.by_queue: dict[str, Runner] = {}
-        # The queues of which nothing new is begun, in all workers.
-        self.paused: frozenset[str] = frozenset()
+        self._paused = paused
         # Set when handlers or subscribers begin to run; cleared where none is found running.
         self.busy = asyncio.Event()
         # Set when what is held back has changed; cleared when that is reported.
@@ -49,13 +55,13 @@ class Runners:
                 handler,
                 self._runtime,
                 self._store.now_us,
-                self._settlements,
+                self._ends,
                 self.resources,
                 on_capacity=lambda: self._wakeups.due_at(0),
                 on_begin=self.busy.set,
                 on_gate=self.held_back_changed.set,
             )
-            runner.paused = queue in self.paused
+            runner.paused = queue in self._paused.queues
             self.by_queue[queue] = runner
         return runner
 
@@ -68,11 +74,10 @@ class Runners:
         """Return the outputs that wait or run here."""
         return {job.claim.output for runner in self.by_queue.values() for job in runner.jobs()}
 
-    def pause(self, queues: frozenset[str]) -> None:
-        """Begin nothing more of these queues, and of no others."""
-        self.paused = queues
+    def heed(self) -> None:
+        """Begin nothing more of what is held back now, and of nothing else."""
         for queue, runner in self.by_queue.items():
-            runner.pause(queue in queues)
+            runner.pause(queue in self._paused.queues)
 
     def cancel(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
         """Drop what is held for a cancelled instance, of its outputs up to a version."""

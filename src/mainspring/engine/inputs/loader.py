@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from mainspring.core.saga import Ledger
 from mainspring.engine.committing.strangers import told_why
-from mainspring.engine.inputs.answered_command import command_in
 from mainspring.engine.inputs.lanes import Elsewhere, Lane, Phase
 from mainspring.engine.inputs.long_streams import (
     EVENTS_AT_ONCE,
@@ -23,11 +22,11 @@ from mainspring.engine.inputs.long_streams import (
 from mainspring.engine.inputs.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.inputs.skipped_input import note_skipped
 from mainspring.engine.inputs.streams import pinned, read_ledger, row_alone, trusted
+from mainspring.engine.recording.answered_commands import command_in
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import NewerTypeError, SlowStepError, StoreError, WorkersLostError
 from mainspring.logs import logger
-from mainspring.port.eras import era_of
 from mainspring.port.records import InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
@@ -49,7 +48,7 @@ class Loader:
 
     def __init__(self, store: Store, runtime: Runtime, ready: Callable[[Lane], None], lull: Lull) -> None:
         self._store = store
-        self.era = era_of(store)
+        self.era = store.era
         self._runtime = runtime
         self._ready = ready
         self._lull = lull

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, json
 
-from mainspring.core.messages import Envelope, InstanceId, Kind
-from mainspring.engine.inputs.publication import PUBLICATION
+from mainspring.core.messages import Envelope, Kind
+from mainspring.engine.recording.stored_values import EPOCH, encode_context, instance_id, moment
 from mainspring.errors import (
-    DamagedRecordError,
     StoreBusyError,
     StoreFullError,
     StoreReadOnlyError,
     StoreUnreachableError,
     UnknownOutcomeError,
-    shown,
 )
-from mainspring.errors.reading import UNREADABLE
-from mainspring.port.ids import MARK
 from mainspring.port.preconditions import Precondition
-from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
+from mainspring.port.records import Context, DeadLetter, InputRow, OutputKey, Ref, Remembered
 from mainspring.port.tasks import TaskAnswer
 from mainspring.telemetry.observed import Observed
 
@@ -34,80 +29,17 @@ PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
 AWAY: Final = (StoreUnreachableError, UnknownOutcomeError)
 TROUBLE: Final = (*PASSING, *AWAY)
 
-MICROSECOND: Final = timedelta(microseconds=1)
 NEVER_US: Final = 1 << 62
 """A time that does not come."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_decode_context = json.Decoder(Context).decode
-encode_context = json.Encoder().encode
 
-
-def read_context(body: bytes) -> Context:
-    """Return a stored context.
-
-    >>> read_context(b'{"correlation_id":"c-1"}').correlation_id
-    'c-1'
-    """
-    try:
-        return _decode_context(body)
-    except UNREADABLE as error:
-        raise DamagedRecordError("context", f"{shown(body, 80)}: {error}") from error
-
-
-def read_kind(kind: str) -> Kind:
-    """Return a stored kind.
-
-    >>> read_kind("command").value
-    'command'
-    """
-    try:
-        return Kind(kind)
-    except ValueError as error:
-        raise DamagedRecordError("kind", shown(kind, 80)) from error
-
-
-def moment(time_us: int) -> datetime:
-    """Return a stored time as a datetime.
-
-    >>> moment(1_000_000).isoformat()
-    '1970-01-01T00:00:01+00:00'
-    """
-    try:
-        return _EPOCH + timedelta(microseconds=time_us)
-    except OverflowError as error:
-        raise DamagedRecordError("time", f"{time_us} microseconds") from error
-
-
-def time_us_of(moment: datetime) -> int:
-    """Return a moment as it is stored: exactly, however far away it is.
-
-    >>> time_us_of(datetime(3000, 1, 1, microsecond=1, tzinfo=UTC))
-    32503680000000001
-    """
-    return (moment - _EPOCH) // MICROSECOND
-
-
-def instance_id(text: str) -> InstanceId:
-    """Return `workflow/id` as an identity. The workflow's name holds no slash; the id may.
-
-    >>> instance_id("OrderFulfilment/o/1").id
-    'o/1'
-    """
-    workflow, _, id = text.partition("/")
-    return InstanceId(workflow, id)
-
-
-class Answer:
+class Answer(Struct, eq=False):
     """What became of an input. Resolved once, after the commit that decided it."""
 
-    __slots__ = ("_future", "error", "observed", "status")
-
-    def __init__(self) -> None:
-        self.status: ReceiptStatus = "pending"
-        self.error: Exception | None = None
-        self.observed: Observed | None = None
-        self._future: asyncio.Future[None] | None = None
+    status: ReceiptStatus = "pending"
+    error: Exception | None = None
+    observed: Observed | None = None
+    _future: asyncio.Future[None] | None = None
 
     def resolve(self, status: ReceiptStatus) -> None:
         self.status = status
@@ -198,7 +130,7 @@ class Pending(Answering):
         """Return the message in its envelope. Where it is not asked for, what is costly to make may be left out."""
         context = self.context
         if not whole:
-            return Envelope(self.message, self.id, _EPOCH, context.correlation_id, self.kind, task=context.task)
+            return Envelope(self.message, self.id, EPOCH, context.correlation_id, self.kind, task=context.task)
         return Envelope(
             self.message,
             self.id,
@@ -260,24 +192,3 @@ class Inputs(Protocol):
     def accepted(self, row: InputRow, position: int) -> None:
         """Take an input that was accepted into the inbox and claimed by this worker."""
         ...
-
-
-def input_of(claim: OutputClaim, message: Any, ref: Ref, kind: Kind, time_us: int) -> Pending:
-    """Return an output of one instance as the input of another; its step settles it."""
-    own = f"{claim.workflow}/{claim.instance}"
-    context = read_context(claim.context)
-    # What an author's workflow sends is its own word; a publication only hands on what came.
-    outside = context.outside and claim.workflow == PUBLICATION
-    return Pending(
-        ref=ref,
-        message=message,
-        type=claim.type,
-        type_version=claim.type_version,
-        body=claim.body,
-        id=f"{own}/{claim.output.version}",
-        kind=kind,
-        context=Context(context.correlation_id, context.causation_id, own, None, context.trace, outside=outside),
-        time_us=time_us,
-        mark=MARK,
-        settles=claim.output,
-    )

@@ -6,7 +6,8 @@ from typing import Any
 
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.pending import Answer, Pending, read_context, read_kind
+from mainspring.engine.inputs.pending import Answer, Pending
+from mainspring.engine.recording.stored_values import read_context, read_kind
 from mainspring.engine.registry import Registry
 from mainspring.errors import CodecError, DamagedRecordError, WiringError
 from mainspring.port.ids import MARK

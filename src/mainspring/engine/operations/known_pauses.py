@@ -8,6 +8,7 @@ from typing import Final
 
 from mainspring.engine.operations.pause_orders import WAY_OUT, read_orders, row_of_fleet
 from mainspring.engine.operations.pauses import Pause
+from mainspring.engine.paused_work import PausedWork
 from mainspring.errors import told
 from mainspring.logs import Quoted, logger
 from mainspring.port.store import Store
@@ -24,26 +25,15 @@ log = logger("mainspring.engine")
 class KnownPauses:
     """What was paused at the last look. While the store is in trouble, or the orders cannot be read, that holds."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, paused: PausedWork, queue_of: Callable[[str], str]) -> None:
         self._store = store
+        self._paused = paused
+        # The name under which this process knows a message that was renamed since it was paused.
+        self._queue_of = queue_of
         self._version = 0
         self._looks_unread = 0
         self._looking = asyncio.Lock()
         self.pauses: tuple[Pause, ...] = ()
-
-    @property
-    def workflows(self) -> frozenset[str]:
-        """The workflows of which nothing is stepped."""
-        return frozenset(pause.name for pause in self.pauses if pause.kind == "workflow")
-
-    def queues(self, queue_of: Callable[[str], str]) -> frozenset[str]:
-        """What is not to be carried out: commands of handlers, and what only paused workflows would take.
-
-        `queue_of` gives the name under which this process knows a message that was renamed since it was paused.
-        """
-        handlers = {pause.name for pause in self.pauses if pause.kind == "handler"}
-        handlers |= {queue for name in handlers if (queue := queue_of(name))}
-        return frozenset(handlers | {f"{what}:{name}" for name in self.workflows for what in ("timer", "reply")})
 
     async def look(self) -> tuple[list[Pause], list[Pause]]:
         """Look, and return what is paused since the last look, and what is not any more."""
@@ -57,9 +47,18 @@ class KnownPauses:
                 return [], []
             self._version, self._looks_unread = version, 0
             before, self.pauses = self.pauses, found.state.pauses
+            self._hold_back()
             was, now = {pause.what for pause in before}, {pause.what for pause in self.pauses}
             began = [pause for pause in self.pauses if pause.what not in was]
             return began, [pause for pause in before if pause.what not in now]
+
+    def _hold_back(self) -> None:
+        workflows = frozenset(pause.name for pause in self.pauses if pause.kind == "workflow")
+        handlers = {pause.name for pause in self.pauses if pause.kind == "handler"}
+        handlers |= {queue for name in handlers if (queue := self._queue_of(name))}
+        # What only paused workflows would take waits with them.
+        waits = {f"{what}:{name}" for name in workflows for what in ("timer", "reply")}
+        self._paused.workflows, self._paused.queues = workflows, frozenset(handlers | waits)
 
     async def _is_news(self) -> bool:
         """Return True if there are orders that were not read yet; of what could not be, now and then."""

@@ -27,7 +27,7 @@ from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.inputs.long_streams import state_of
-from mainspring.engine.inputs.pending import Pending, read_context
+from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.skipped_input import skipped as skipped_input
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.inputs.streams import (
@@ -44,10 +44,11 @@ from mainspring.engine.operations.pauses import FLEET
 from mainspring.engine.operations.retried_letter import suspended_by, waits_for_it_alone
 from mainspring.engine.operations.rewind import parent_was_told, rewind, without_parent
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
-from mainspring.engine.outputs.destinations import command
 from mainspring.engine.recording.children import ended_by_operator, parent_of
+from mainspring.engine.recording.destinations import command
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.sagas import check_rewind, then_rows
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.stepping.open_tasks import still_open
 from mainspring.errors import NoSuchInstanceError, OperationError

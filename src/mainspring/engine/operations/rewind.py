@@ -16,13 +16,13 @@ from mainspring.core.failures import DeadlinePassed
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.pending import encode_context, moment, read_context, time_us_of
 from mainspring.engine.inputs.streams import whole_stream
-from mainspring.engine.outputs.destinations import command
-from mainspring.engine.outputs.destinations import timer as timer_of
 from mainspring.engine.recording.children import STARTS, open_children, parent_at
+from mainspring.engine.recording.destinations import command
+from mainspring.engine.recording.destinations import timer as timer_of
 from mainspring.engine.recording.event_details import Detail, encode_detail, read_detail
 from mainspring.engine.recording.event_rows import answer_id
+from mainspring.engine.recording.stored_values import encode_context, moment, read_context, time_us_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.stepping.open_tasks import opening_of, still_open
 from mainspring.errors import OperationError

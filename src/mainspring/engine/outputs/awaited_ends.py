@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mainspring.core.events import Completed, Failed
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry
 from mainspring.errors import DamagedRecordError, InstancePurgedError
 from mainspring.port.records import ENDED, EventRow, Loaded, Ref, Status

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,17 +14,18 @@ from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.handlers.runners import Runners
-from mainspring.engine.inputs.pending import Inputs, Pending, input_of, read_context
+from mainspring.engine.inputs.delivered_output import child_end, input_of
+from mainspring.engine.inputs.pending import Inputs, Pending
 from mainspring.engine.inputs.streams import whole_stream
-from mainspring.engine.operations.operations import Operations
 from mainspring.engine.outputs.fan_out import chunks, joined
 from mainspring.engine.outputs.settlements import Settlements
-from mainspring.engine.recording.children import open_children, outcome, parent_at, parent_of
+from mainspring.engine.paused_work import PausedWork
+from mainspring.engine.recording.children import open_children, parent_at, parent_of
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_details import Ending, read_detail
 from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.recording.fan_out_parts import Parts
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import NewerTypeError
@@ -39,6 +41,10 @@ SECOND_US: Final = 1_000_000
 PAUSE_FOR_A_START_SECONDS: Final = 0.05
 
 log = logger("mainspring.engine")
+
+
+CancelChild: TypeAlias = Callable[[Ref, str, str], Awaitable[bool]]
+"""Cancels the instance that an output began, for a reason. False: there is no such instance."""
 
 
 class Child(Struct, frozen=True):
@@ -60,8 +66,8 @@ class ChildDeliveries:
         committer: Committer,
         inputs: Inputs,
         settlements: Settlements,
-        runners: Runners,
-        operations: Operations,
+        paused: PausedWork,
+        cancel_child: CancelChild,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -69,8 +75,8 @@ class ChildDeliveries:
         self._committer = committer
         self._inputs = inputs
         self._settlements = settlements
-        self._runners = runners
-        self._operations = operations
+        self._paused = paused
+        self._cancel_child = cancel_child
         self.in_hand: set[OutputKey] = set()
 
     # ---- starts
@@ -170,7 +176,7 @@ class ChildDeliveries:
         about = read_context(claim.context)
         own = f"{claim.workflow}/{claim.instance}/{claim.output.version}"
         context = Context(about.correlation_id, own, None, None, about.trace)
-        return outcome(self._registry.codec, parent, said, context, self._store.now_us(), claim.output)
+        return child_end(self._registry.codec, parent, said, context, self._store.now_us(), claim.output)
 
     async def _tell_joined(self, claim: OutputClaim, end: Ending) -> None:
         """Make one message of all outcomes, and bring it to the parent."""
@@ -222,9 +228,7 @@ class ChildDeliveries:
         beginning: list[Child] = []
         for at in range(0, len(known), CANCELLED_AT_ONCE):
             some = known[at : at + CANCELLED_AT_ONCE]
-            done = await asyncio.gather(
-                *(self._operations.cancel_child(child.ref, child.started_by, reason) for child in some)
-            )
+            done = await asyncio.gather(*(self._cancel_child(child.ref, child.started_by, reason) for child in some))
             beginning += [child for child, found in zip(some, done, strict=True) if not found]
         return not beginning or await self._never_began(ref, beginning, reason)
 
@@ -237,16 +241,14 @@ class ChildDeliveries:
             if not await self._withdrawn(child):
                 return False
         # One may have begun between the two looks.
-        await asyncio.gather(
-            *(self._operations.cancel_child(child.ref, child.started_by, reason) for child in children)
-        )
+        await asyncio.gather(*(self._cancel_child(child.ref, child.started_by, reason) for child in children))
         return True
 
     async def _withdrawn(self, child: Child) -> bool:
         """Take a start away that waits in the inbox of a paused workflow. False: a worker is about to take it in."""
         waiting = await self._store.inbox(child.ref, INPUTS_LOOKED_AT)
         starts = [row for row in waiting if parent_of(row.context) == child.started_by]
-        if starts and f"reply:{child.ref.workflow}" not in self._runners.paused:
+        if starts and f"reply:{child.ref.workflow}" not in self._paused.queues:
             return False
         for row in starts:
             await self._committer.commit(Unit(row.workflow, row.instance, consumes=row.position))

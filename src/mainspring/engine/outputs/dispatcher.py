@@ -13,18 +13,20 @@ from mainspring.core.route import route
 from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.wakeups import Wakeups
+from mainspring.engine.handlers.job import MICROSECONDS, Job
 from mainspring.engine.handlers.runners import Runners
-from mainspring.engine.inputs.pending import Inputs, Pending, input_of
-from mainspring.engine.operations.operations import Operations
-from mainspring.engine.outputs.child_deliveries import ChildDeliveries
-from mainspring.engine.outputs.job import MICROSECONDS, Job, fired
+from mainspring.engine.inputs.delivered_output import fired, input_of
+from mainspring.engine.inputs.pending import Inputs, Pending
+from mainspring.engine.outputs.child_deliveries import CancelChild, ChildDeliveries
 from mainspring.engine.outputs.replies import Replies
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.outputs.subscriptions import Subscriptions
+from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.sagas import undone_by
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.this_worker import ThisWorker
 from mainspring.errors import DamagedRecordError
 from mainspring.logs import logger
 from mainspring.port.records import OutputClaim, OutputKey, Ref, Retry, Unit
@@ -51,7 +53,9 @@ class Dispatcher:
         inputs: Inputs,
         settlements: Settlements,
         runners: Runners,
-        operations: Operations,
+        worker: ThisWorker,
+        paused: PausedWork,
+        cancel_child: CancelChild,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -63,16 +67,15 @@ class Dispatcher:
         self._inputs = inputs
         self.settlements = settlements
         self.runners = runners
-        self.operations = operations
         self.replies = Replies(store, registry, committer, runtime, inputs, settlements, runners)
         self.subscriptions = Subscriptions(store, registry, runtime, inputs, settlements, runners)
-        self.children = ChildDeliveries(store, registry, runtime, committer, inputs, settlements, runners, operations)
-        self.pools: frozenset[str] | None = None
+        self.children = ChildDeliveries(store, registry, runtime, committer, inputs, settlements, paused, cancel_child)
+        self._worker = worker
+        self._paused = paused
         # By destinations: the queue, or an empty text where it is not for this worker.
         self._queue_at: dict[str, str] = {}
         self._promised: Counter[str] = Counter()
         self._undoing: set[OutputKey] = set()
-        self.closing = False
         # Nothing new is claimed: something is tried alone.
         self.resting = False
 
@@ -102,13 +105,13 @@ class Dispatcher:
 
     def capacity(self, destination: str) -> int:
         """Return how many outputs for this destination this worker may claim."""
-        if self.closing or self.resting:
+        if self._worker.closing or self.resting:
             return 0
         queue = self._queue_at.get(destination)
         if queue is None:
             known = self._registry.queue_of(destination)
             queue = self._queue_at[destination] = known if self.serves(known) else ""
-        if not queue or queue in self.runners.paused:
+        if not queue or queue in self._paused.queues:
             return 0
         handler = self._registry.handlers.get(queue)
         if handler is None:
@@ -128,7 +131,7 @@ class Dispatcher:
     def serves(self, queue: str) -> bool:
         """Return True if this worker's pools take in the handler of this queue."""
         handler = self._registry.handlers.get(queue)
-        return self.pools is None or handler is None or handler.options.pool in self.pools
+        return handler is None or self._worker.serves(handler.options.pool)
 
     # ---- carrying out
 

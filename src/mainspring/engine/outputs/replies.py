@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from mainspring.core.messages import Kind
 from mainspring.engine.committing.committer import Committer
+from mainspring.engine.handlers.job import Job
 from mainspring.engine.handlers.runners import Runners
-from mainspring.engine.inputs.pending import Inputs, encode_context, input_of, instance_id, read_context
+from mainspring.engine.inputs.delivered_output import input_of
+from mainspring.engine.inputs.pending import Inputs
 from mainspring.engine.inputs.streams import whole_stream
-from mainspring.engine.outputs.job import Job
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.stored_values import encode_context, instance_id, read_context
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.logs import logger

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
+from msgspec import json
+
+from mainspring.codec import Codec, Encoded
 from mainspring.core.failures import SendFailed, Undone
 from mainspring.core.messages import Kind
 from mainspring.core.step import OUTPUTS_PER_STEP
@@ -11,25 +15,20 @@ from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.strangers import OUTPUT_LEFT_SECONDS
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.handler import Handler
+from mainspring.engine.handlers.job import MICROSECONDS, Job, business_keys, may_be_of
 from mainspring.engine.handlers.policies.checks import microseconds
-from mainspring.engine.inputs.pending import NEVER_US, Inputs, Pending, read_context
+from mainspring.engine.inputs.pending import NEVER_US, Inputs, Pending
 from mainspring.engine.observer import about
-from mainspring.engine.outputs.job import (
-    MICROSECONDS,
-    Job,
-    business_keys,
-    carrying,
-    letter_of,
-    may_be_of,
-    result_of,
-)
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.recording.fan_out_parts import PartDone
 from mainspring.engine.recording.sagas import undone_by
-from mainspring.engine.registry import Registry
+from mainspring.engine.recording.stored_values import read_context
+from mainspring.engine.registry import Registry, is_internal
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import DoNotRetryError, MainspringError, NewerTypeError, WiringError
+from mainspring.engine.this_worker import ThisWorker
+from mainspring.errors import CodecError, DoNotRetryError, MainspringError, NewerTypeError, WiringError
+from mainspring.errors.reading import UNREADABLE
 from mainspring.logs import Quoted, logger
 from mainspring.port.attempts import Attempt
 from mainspring.port.ids import MARK
@@ -42,6 +41,7 @@ from mainspring.port.records import (
     InputRow,
     Outcome,
     OutputClaim,
+    Ref,
     Remembered,
     Retry,
     Unit,
@@ -62,6 +62,7 @@ class Settlements:
         runtime: Runtime,
         wakeups: Wakeups,
         inputs: Inputs,
+        worker: ThisWorker,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -70,8 +71,7 @@ class Settlements:
         self._observer = runtime.observer
         self._wakeups = wakeups
         self._inputs = inputs
-        self.worker = ""
-        """The name of this worker."""
+        self._worker = worker
 
     def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
         """Take a handler's result back to the instance that asked."""
@@ -157,9 +157,28 @@ class Settlements:
 
     def result(self, job: Job, message: Any, part: int, duration_us: int) -> Pending:
         """Return a message as the answer to a command, one of several."""
-        # When it came: the clock was read for its duration.
-        now_us = job.started_us + duration_us if job.started_us else self._store.now_us()
-        return result_of(self._registry.codec.encode(message), job, message, part, duration_us, now_us)
+        encoded = self._registry.codec.encode(message)
+        claim = job.claim
+        own = f"{claim.workflow}/{claim.instance}/{claim.output.version}"
+        return Pending(
+            ref=Ref(claim.workflow, claim.instance),
+            message=message,
+            type=encoded.name,
+            type_version=encoded.version,
+            body=encoded.body,
+            id=f"{own}/{part}",  # as `answer_id` has it
+            kind=Kind.RESULT,
+            context=_answering(job, own),
+            # When it came: the clock was read for its duration.
+            time_us=job.started_us + duration_us if job.started_us else self._store.now_us(),
+            mark=MARK,
+            cause=claim.output.version,
+            settles=claim.output,
+            attempt=claim.attempts + 1,
+            duration_us=duration_us,
+            undoes=None if claim.detail is None else undone_by(claim),
+            command=claim.body,
+        )
 
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
         # timedelta.max says "for ever", and is more than a database can count.
@@ -228,7 +247,7 @@ class Settlements:
 
     def _attempt(self, claim: OutputClaim, number: int, began_us: int | None, error: str) -> Attempt:
         instance, version = claim.output.instance, claim.output.version
-        return Attempt(instance, version, number, self.worker, began_us, self._store.now_us(), error)
+        return Attempt(instance, version, number, self._worker.name, began_us, self._store.now_us(), error)
 
     def leave(self, claim: OutputClaim, error: NewerTypeError) -> None:
         """Leave an output to a worker that can read all of it. That is no attempt."""
@@ -256,9 +275,7 @@ class Settlements:
         versions = () if undoes is not None or entry is None else entry.versions
         listens = any(SendFailed in version.definition.inputs for version in versions)
         failed = SendFailed(claim.type, job.id, text, attempts, definite)
-        message, encoded = carrying(self._registry.codec, failed, claim) if listens else (None, None)
-        context = read_context(claim.context)
-        trace = context.trace if job.observed is None else job.observed.trace
+        message, encoded = _with_command(self._registry.codec, failed, claim) if listens else (None, None)
         return Pending(
             ref=ref,
             message=message,
@@ -267,7 +284,7 @@ class Settlements:
             body=encoded.body if encoded else b"",
             id=answer_id(ref, claim.output.version, Kind.RESULT),
             kind=Kind.RESULT,
-            context=Context(context.correlation_id, job.id, None, None, trace),
+            context=_answering(job, job.id),
             time_us=self._store.now_us(),
             mark=MARK,
             cause=claim.output.version,
@@ -292,7 +309,21 @@ class Settlements:
 
     def letter(self, claim: OutputClaim, reason: str, error: str | None, attempts: int = 0) -> DeadLetter:
         """Return an output as the dead letter that it becomes."""
-        return letter_of(claim, reason, error, attempts, self._store.now_us())
+        return DeadLetter(
+            workflow=claim.workflow,
+            instance=claim.instance,
+            message_id=f"{claim.workflow}/{claim.instance}/{claim.output.version}",
+            kind=claim.kind,
+            type=claim.type,
+            type_version=claim.type_version,
+            body=claim.body,
+            time_us=self._store.now_us(),
+            context=claim.context,
+            reason=reason,
+            error=error,
+            attempts=attempts,
+            output=claim.output,
+        )
 
 
 def _messages(result: Any) -> list[Any]:
@@ -300,3 +331,21 @@ def _messages(result: Any) -> list[Any]:
         return []
     several = type(result) in (list, tuple)
     return list(cast("list[Any]", result)) if several else [result]
+
+
+def _with_command(codec: Codec, failed: SendFailed, claim: OutputClaim) -> tuple[SendFailed, Encoded]:
+    """Return what an instance learns of a command's failure with the command in it, where that is not too large."""
+    if not is_internal(claim.workflow):
+        try:
+            whole = replace(failed, command=json.decode(claim.body))
+            return whole, codec.encode(whole)
+        except (CodecError, *UNREADABLE):
+            log.info("%s is not told in its failure: it is too large, or nests too deep", failed.message_id)
+    return failed, codec.encode(failed)
+
+
+def _answering(job: Job, own: str) -> Context:
+    """Return the context of what answers a command with this id."""
+    context = read_context(job.claim.context)
+    trace = context.trace if job.observed is None else job.observed.trace
+    return Context(context.correlation_id, own, None, None, trace)

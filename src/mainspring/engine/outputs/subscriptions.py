@@ -12,9 +12,10 @@ from msgspec import Struct
 from mainspring.core.messages import Kind, type_of
 from mainspring.core.route import route
 from mainspring.engine.handlers.handler import Context, Handler
+from mainspring.engine.handlers.job import MICROSECONDS, Job, as_exception, envelope_of
 from mainspring.engine.handlers.runners import Runners
-from mainspring.engine.inputs.pending import NEVER_US, Inputs, input_of
-from mainspring.engine.outputs.job import MICROSECONDS, Job, as_exception, envelope_of
+from mainspring.engine.inputs.delivered_output import input_of
+from mainspring.engine.inputs.pending import NEVER_US, Inputs
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.registry import Registry

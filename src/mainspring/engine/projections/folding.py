@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from mainspring.core.feed import FeedEntry
-from mainspring.engine.inputs.pending import moment
 from mainspring.engine.projections.projection import TABLE, Projection
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_rows import is_unkept, message_id_of
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry, is_internal
+from mainspring.engine.this_worker import ThisWorker
 from mainspring.errors import ErasedError, LendingError
 from mainspring.port.loans import Loan
 from mainspring.port.projections import Advance, Checkpoint, Document
@@ -54,7 +54,7 @@ class _Failed(Exception):  # noqa: N818  it never leaves this module
 class Folding:
     """Folds for one projection."""
 
-    def __init__(self, projection: Projection, store: Store, registry: Registry, worker: Callable[[], int]) -> None:
+    def __init__(self, projection: Projection, store: Store, registry: Registry, worker: ThisWorker) -> None:
         self._projection = projection
         self._store = store
         self._registry = registry
@@ -136,7 +136,7 @@ class Folding:
         move = Advance(self._projection.name, checkpoint.generation, checkpoint.position, reaches)
         if not entries:
             return reaches if await self._store.advance(move) else None
-        loan = await self._store.lend(self._worker(), self._projection.limit_seconds)
+        loan = await self._store.lend(self._worker.key, self._projection.limit_seconds)
         try:
             # First of all: a second worker waits here, and has not run the function in vain.
             if not await loan.advance(move):
@@ -193,7 +193,7 @@ class Folding:
             status="live",
             retires=(live.generation,),
         )
-        loan = await self._store.lend(self._worker(), self._projection.limit_seconds)
+        loan = await self._store.lend(self._worker.key, self._projection.limit_seconds)
         try:
             if not await loan.advance(move):
                 return False
@@ -206,7 +206,7 @@ class Folding:
 
     async def drop(self, generation: int) -> None:
         """Remove the table of a generation that is no longer read."""
-        loan = await self._store.lend(self._worker(), self._projection.limit_seconds)
+        loan = await self._store.lend(self._worker.key, self._projection.limit_seconds)
         try:
             await loan.connection.execute(f"DROP TABLE IF EXISTS {self._projection.table(generation)}")
             await loan.commit(Unit("", ""))
@@ -221,7 +221,7 @@ class Folding:
         ]
 
     async def _transact(self, move: Advance, statements: list[str]) -> bool:
-        loan = await self._store.lend(self._worker(), self._projection.limit_seconds)
+        loan = await self._store.lend(self._worker.key, self._projection.limit_seconds)
         try:
             if not await loan.advance(move):
                 return False

@@ -9,7 +9,6 @@ projection, each event is in it once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,6 +18,7 @@ from mainspring.engine.projections.projection import Projection
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.this_worker import ThisWorker
 from mainspring.logs import Quoted, logger
 from mainspring.port.projections import Advance, Checkpoint, GenerationStatus
 from mainspring.port.store import Store
@@ -38,7 +38,7 @@ log = logger("mainspring.engine")
 class Projector:
     """Runs the projections of this process."""
 
-    def __init__(self, store: Store, registry: Registry, runtime: Runtime, worker: Callable[[], int]) -> None:
+    def __init__(self, store: Store, registry: Registry, runtime: Runtime, worker: ThisWorker) -> None:
         self._store = store
         self._registry = registry
         self._runtime = runtime
@@ -70,7 +70,7 @@ class Follower:
     """One projection in this process."""
 
     def __init__(
-        self, projection: Projection, store: Store, registry: Registry, runtime: Runtime, worker: Callable[[], int]
+        self, projection: Projection, store: Store, registry: Registry, runtime: Runtime, worker: ThisWorker
     ) -> None:
         self.hint = asyncio.Event()
         self._projection = projection

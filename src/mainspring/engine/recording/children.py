@@ -8,15 +8,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mainspring.codec import Codec, Encoded
-from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.pending import Pending, instance_id, read_context
 from mainspring.engine.recording.event_details import Ending, encode_detail, read_detail
-from mainspring.engine.recording.event_rows import answer_id
-from mainspring.engine.recording.fan_out_parts import PartDone, stored
-from mainspring.port.ids import MARK
-from mainspring.port.records import FAN_OUT, Context, EventRow, Loaded, OutputKey, OutputRow, Ref, Unit
+from mainspring.engine.recording.stored_values import instance_id, read_context
+from mainspring.port.records import EventRow, Loaded, OutputRow, Ref, Unit
 
 CHILDREN_MARK: Final = "+children"
 """Behind the fingerprint of a snapshot: the events before it may have started children."""
@@ -118,42 +113,3 @@ def ended_by_operator(unit: Unit, loaded: Loaded, *, tell: bool = True) -> Unit:
     if ended is None:
         return unit
     return replace(unit, events=(*unit.events[:-1], ended[0]), outputs=(*unit.outputs, ended[1]))
-
-
-def outcome(
-    codec: Codec,
-    parent: str,
-    said: ChildCompleted | ChildFailed | Encoded,
-    context: Context,
-    time_us: int,
-    settles: OutputKey | None = None,
-) -> Pending:
-    """Return how a child ended as an input of its parent: its own result, or what happened to it."""
-    to = parent_at(parent)
-    message, encoded = _as_message(codec, to, said)
-    return Pending(
-        ref=to.ref,
-        message=message,
-        type=encoded.name,
-        type_version=encoded.version,
-        body=encoded.body,
-        id=answer_id(to.ref, to.version, Kind.RESULT),
-        kind=Kind.RESULT,
-        # It has no sender to reply to: a Reply to it goes to the sender that began the parent.
-        context=Context(context.correlation_id, context.causation_id, None, None, context.trace),
-        time_us=time_us,
-        mark=MARK,
-        cause=to.version,
-        settles=settles,
-    )
-
-
-def _as_message(codec: Codec, to: Parent, said: ChildCompleted | ChildFailed | Encoded) -> tuple[object, Encoded]:
-    if to.ref.workflow == FAN_OUT:
-        part = PartDone(
-            (stored(said),) if isinstance(said, Encoded) else (), said if isinstance(said, ChildFailed) else None
-        )
-        return part, codec.encode(part)
-    if isinstance(said, Encoded):
-        return codec.decode(said.name, said.version, said.body), said
-    return said, codec.encode(said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -43,11 +43,11 @@ from mainspring.core.events import (
 from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
-from mainspring.engine.inputs.answered_command import answered_by
-from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, moment, read_context, read_kind
+from mainspring.engine.recording.answered_commands import answered_by
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.recording.event_rows import is_folded, is_unkept, message_id_of, unknown_event
 from mainspring.engine.recording.fan_out_parts import Parts, restored, stored
+from mainspring.engine.recording.stored_values import MICROSECOND, encode_context, moment, read_context, read_kind
 from mainspring.errors import BodyTooLargeError, DamagedRecordError, ErasedError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.digests import digested
@@ -66,6 +66,23 @@ _REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Cancelled": Cancelled, "T
 _ERASED: Final = encode_detail(Detail(reason="erased", title="erased"))
 
 
+class Taken(Protocol):
+    """What is recorded of an input. `position` is its place in the inbox, if it comes from there."""
+
+    type: str
+    type_version: int
+    body: bytes
+    id: str
+    mark: str
+    kind: Kind
+    context: Context
+    actor: str | None
+    cause: int | None
+    attempt: int | None
+    duration_us: int | None
+    position: int | None
+
+
 class Recorder:
     """Writes and reads the rows of one workflow's streams, with the codec of its messages and that of its states.
 
@@ -82,7 +99,7 @@ class Recorder:
         events: Sequence[StreamEvent[Any, Any]],
         after: int,
         time_us: int,
-        pending: Pending,
+        taken: Taken,
         state: str,
         began_in: bytes | None,
         *,
@@ -98,38 +115,38 @@ class Recorder:
             version += 1
             if isinstance(event, _TAKEN):
                 cause = version
-                row = self.input_row(type(event).__name__, version, time_us, pending, state)
+                row = self.input_row(type(event).__name__, version, time_us, taken, state)
                 row = self.unkept(row) if trims else row
             elif isinstance(event, Replied):
-                row = self.reply_row(event, version, time_us, _reply_to(event, pending.context, began_in), cause)
+                row = self.reply_row(event, version, time_us, _reply_to(event, taken.context, began_in), cause)
             elif isinstance(event, Compensated):
-                row = self.compensated_row(event, version, time_us, pending.cause, pending.actor)
-                row = replace(row, attempt=pending.attempt, duration_us=pending.duration_us)
+                row = self.compensated_row(event, version, time_us, taken.cause, taken.actor)
+                row = replace(row, attempt=taken.attempt, duration_us=taken.duration_us)
                 cause = version
             else:
                 row = self.row(event, version, time_us, cause=cause)
             rows.append(row)
         return rows
 
-    def input_row(self, event: str, version: int, time_us: int, pending: Pending, state: str | None) -> EventRow:
+    def input_row(self, event: str, version: int, time_us: int, taken: Taken, state: str | None) -> EventRow:
         """Return the row of an input. Its id is left out where it follows from the output that it answers."""
-        derived = pending.cause is not None and pending.position is None
+        derived = taken.cause is not None and taken.position is None
         return EventRow(
             version,
             event,
             time_us,
-            pending.type,
-            pending.type_version,
-            pending.body,
+            taken.type,
+            taken.type_version,
+            taken.body,
             None,
-            pending.kind.value,
-            None if derived else pending.mark + pending.id,
-            pending.cause,
-            None if derived else encode_context(pending.context),
-            pending.actor,
+            taken.kind.value,
+            None if derived else taken.mark + taken.id,
+            taken.cause,
+            None if derived else encode_context(taken.context),
+            taken.actor,
             state,
-            pending.attempt,
-            pending.duration_us,
+            taken.attempt,
+            taken.duration_us,
         )
 
     def unkept(self, row: EventRow) -> EventRow:

@@ -7,10 +7,10 @@ from typing import Literal, TypeAlias
 
 from mainspring.core.messages import InstanceId, Kind, output_id
 from mainspring.core.saga import Ledger
-from mainspring.engine.inputs.pending import encode_context
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.event_rows import matters_to_ledger
 from mainspring.engine.recording.recorder import Recorder
+from mainspring.engine.recording.stored_values import encode_context
 from mainspring.errors import OperationError
 from mainspring.port.ids import MARK
 from mainspring.port.records import Context, EventRow, InputRow, OutputClaim, Ref

@@ -16,10 +16,10 @@ from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, InstanceId, Kind
 from mainspring.core.story import Entry
 from mainspring.core.workflow import Workflow
-from mainspring.engine.inputs.answered_command import Commands, command_in
-from mainspring.engine.inputs.pending import instance_id, moment, read_context, read_kind
+from mainspring.engine.recording.answered_commands import Commands, command_in
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.event_rows import is_unkept, message_id_of
+from mainspring.engine.recording.stored_values import instance_id, moment, read_context, read_kind
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import ErasedError, told
 from mainspring.port.records import EventRow, Ref

@@ -13,8 +13,9 @@ from msgspec import Struct
 from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.lanes import Lane
-from mainspring.engine.inputs.pending import Pending, ReceiptStatus, moment
+from mainspring.engine.inputs.pending import Pending, ReceiptStatus
 from mainspring.engine.recording.children import parent_of
+from mainspring.engine.recording.stored_values import moment
 from mainspring.port.records import ENDED
 
 

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from mainspring.core.messages import Kind
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.wakeups import Wakeups
-from mainspring.engine.inputs.pending import Pending, encode_context, instance_id
+from mainspring.engine.handlers.job import Job
+from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.refusals import not_answered
-from mainspring.engine.outputs.job import Job
 from mainspring.engine.outputs.settlements import Settlements
+from mainspring.engine.recording.stored_values import encode_context, instance_id
 from mainspring.engine.stepping.units import Units
 from mainspring.errors import DuplicateIdError, NotFromOutsideError
 from mainspring.logs import logger

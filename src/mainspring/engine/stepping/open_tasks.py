@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from msgspec import json
 
 from mainspring.core.events import Asked
-from mainspring.engine.inputs.pending import MICROSECOND, time_us_of
+from mainspring.engine.recording.stored_values import MICROSECOND, time_us_of
 from mainspring.port.records import EventRow
 from mainspring.port.tasks import TaskOpening
 

@@ -33,12 +33,13 @@ from mainspring.core.step import Step
 from mainspring.core.unkept import check_unkept
 from mainspring.engine.inputs.lanes import Lane, Phase
 from mainspring.engine.inputs.outside_rule import names_barred
-from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, instance_id, time_us_of
-from mainspring.engine.outputs.destinations import command, placed, timer
+from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.recording.children import CHILDREN_MARK, end_output
+from mainspring.engine.recording.destinations import command, placed, timer
 from mainspring.engine.recording.error_text import ERROR_CHARACTERS
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.sagas import then_rows
+from mainspring.engine.recording.stored_values import MICROSECOND, encode_context, instance_id, time_us_of
 from mainspring.engine.registry import Registry
 from mainspring.engine.stepping.open_tasks import opening_of
 from mainspring.errors import OperationError

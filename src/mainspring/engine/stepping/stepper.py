@@ -15,17 +15,19 @@ from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.strangers import Strangers, told_why
 from mainspring.engine.committing.wakeups import Wakeups
-from mainspring.engine.inputs.answered_command import command_sought
 from mainspring.engine.inputs.budget import look
 from mainspring.engine.inputs.lanes import Lane, Lanes, Phase
 from mainspring.engine.inputs.loader import Loader
-from mainspring.engine.inputs.pending import Inputs, Pending, ReceiptStatus, moment
+from mainspring.engine.inputs.pending import Inputs, Pending, ReceiptStatus
 from mainspring.engine.inputs.refusals import not_met
+from mainspring.engine.inputs.sought_command import command_sought
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.observer import about_input
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.recording.error_text import error_text
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.compensations import Compensations
@@ -85,6 +87,7 @@ class Stepper:
         arrivals: Arrivals,
         strangers: Strangers,
         ends: AwaitedEnds,
+        paused: PausedWork,
         outputs: Callable[[Inputs], Dispatcher],
     ) -> None:
         self._store = store
@@ -107,15 +110,14 @@ class Stepper:
         self._refused_children = RefusedChildren(self._units, committer, runtime.observer, self)
         self._inbox = Inbox(self._units, self._duplicates, committer, runtime, wakeups, self)
         self._loader = Loader(store, runtime, self.advance, committer.lull)
-        # The workflows of which nothing is stepped now.
-        self.paused: frozenset[str] = frozenset()
+        self._paused = paused
 
     def submit(self, pending: Pending) -> None:
         """Take an input when its turn comes: now, or once it is durable in the inbox if its workflow wants that."""
         entry = self._registry.workflows[pending.ref.workflow]
         from_outside = pending.position is None and pending.cause is None
         if from_outside and type(pending.message) in entry.definition.through_inbox:
-            self._inbox.put(pending, claimed=self._committer.worker != 0 and entry.name not in self.paused)
+            self._inbox.put(pending, claimed=self._committer.worker != 0 and entry.name not in self._paused.workflows)
             return
         lane = self.lanes.at(pending.ref, entry, pending.time_us)
         lane.queue.append(pending)
@@ -178,7 +180,7 @@ class Stepper:
     def _take(self, lane: Lane, pending: Pending) -> None:
         if self._observer is not None:
             self._observer.taking(lane, pending)
-        found = disposition(lane, pending, self.paused)
+        found = disposition(lane, pending, self._paused.workflows)
         if found is Plain.STEP:
             self._step(lane, pending)
         else:

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from mainspring.core.events import Suspended
 from mainspring.core.failures import ChildFailed
 from mainspring.engine.committing.strangers import INSTANCE_LEFT_SECONDS
+from mainspring.engine.inputs.delivered_output import child_end
 from mainspring.engine.inputs.lanes import Lane
-from mainspring.engine.inputs.pending import Pending, encode_context
-from mainspring.engine.recording.children import outcome
+from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.registry import Registry
 from mainspring.port.records import EventRow, Retry, Unit
 from mainspring.port.store import Store
@@ -110,7 +111,7 @@ class Units:
         """Return the unit that notifies a parent why its child did not begin."""
         failed = ChildFailed(str(pending.ref), "refused", reason)
         parent = pending.context.parent or ""
-        told = outcome(self._registry.codec, parent, failed, pending.context, self._store.now_us())
+        told = child_end(self._registry.codec, parent, failed, pending.context, self._store.now_us())
         return replace(self.settled(pending), accepts=(told.input_row(claimed=True),))
 
     def unclaimed_due(self, unit: Unit) -> list[int]:

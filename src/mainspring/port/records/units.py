@@ -40,7 +40,7 @@ class Unit(Struct, frozen=True, gc=False):
     input where that is a dead letter already. `discards` are ids of dead letters to remove, `handles` versions of the
     instance's outputs whose dead letters go, where there are any. `tasks` is what becomes of its tasks, `attributes`
     all that it has from now on, or None. What it `requires` and is not so: Unmet. `era` is that in which its instance
-    was read, where that is kept in memory (see `eras`).
+    was read, where that is kept in memory (see `Upkeep.era`).
 
     `trims` removes events up to `expected_version`, as far back as `trim_after` says: all but those with a message id
     (a redelivery is still known) or an actor, those that an output or a dead letter points to, and the inputs that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mainspring.port.purges import Purgeable, PurgeCursor, Purged, PurgePage
@@ -21,6 +21,15 @@ class Upkeep(Protocol):
 
     def now_us(self) -> int:
         """Return the store's own time, by which leases and due times are judged."""
+        ...
+
+    @property
+    def era(self) -> Callable[[], int] | None:
+        """What tells the era, or None if nothing can be erased: then nobody has to ask.
+
+        Between two eras something was erased, and the data subject got a new key. What was read in an earlier one may
+        be erased by now; a unit that moves an instance by it names the era (`Unit.era`).
+        """
         ...
 
     async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:

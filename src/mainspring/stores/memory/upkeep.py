@@ -14,6 +14,8 @@ from mainspring.stores.memory.tables import Verbs
 class UpkeepVerbs(Verbs):
     """The verbs of upkeep."""
 
+    era = None
+
     async def open(self) -> None:
         self._news = asyncio.Event()  # it belongs to one event loop, and a test may open the store in several
 

@@ -11,6 +11,8 @@ from mainspring.stores.sql.dialogue import Dialogue, Verbs, read
 class UpkeepVerbs(Verbs):
     """The verbs of purging."""
 
+    era = None
+
     @read
     def purgeable(
         self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None

@@ -36,7 +36,7 @@ from mainspring.stores.sqlite.schema import refuse_newer, version_of
 from mainspring.stores.sqlite.statements import execute, run_on, savepoint
 from mainspring.stores.sqlite.threads import Readers, ThreadFactory
 from mainspring.stores.sqlite.workers import WorkerLocks, Workers
-from mainspring.stores.sqlite.writer import Call, CommitJob, Transaction, Writer
+from mainspring.stores.sqlite.writer import Call, Transaction, Writer
 
 BUSY_SECONDS: Final = 5.0
 
@@ -133,7 +133,7 @@ class SqliteStore(SqlStore):
     # ---- commit and work
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
-        return await self._open_writer().do(CommitJob(worker, units))
+        return await self._open_writer().commit(worker, units)
 
     async def lend(self, worker: int, limit_seconds: float) -> Loan:
         return await self._open_writer().lend(LentJob(worker, limit_seconds, self._place.error))

@@ -150,6 +150,12 @@ class Writer:
         self._queue.put(job)
         return await job.future
 
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        """Commit units, with those of others that wait."""
+        job = CommitJob(worker, units)
+        self._queue.put(job)
+        return await job.future
+
     async def lend(self, job: LentJob) -> SqliteLoan:
         """Return a transaction for a handler, when its turn has come."""
         await self._lending.acquire()

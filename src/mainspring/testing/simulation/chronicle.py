@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from mainspring.core.story import duration, tell
-from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry
 from mainspring.port.records import Committed, DeadLetter, EventRow, Outcome, Ref, Retry, Unit
 

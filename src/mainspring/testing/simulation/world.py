@@ -14,7 +14,8 @@ from msgspec import Struct
 from mainspring.app.instance import Instance, Receipt
 from mainspring.core.story import Entry, duration
 from mainspring.core.workflow import Workflow
-from mainspring.engine.inputs.pending import NEVER_US, moment
+from mainspring.engine.inputs.pending import NEVER_US
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import SettingError, SimulationError
 from mainspring.testing.simulation.chronicle import Call, Chronicle
 from mainspring.testing.simulation.gate import Gate

@@ -1,11 +1,11 @@
-"""What an input answers: the output at a place in its own instance's stream."""
+"""Answered commands: the output at a place in an instance's own stream that an input answers."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.pending import Pending, read_context
+from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import ERASED_TYPE
 from mainspring.port.records import Context, EventRow, Ref
 
@@ -23,7 +23,7 @@ def answered_by(ref: Ref, row: EventRow) -> int | None:
     """
     if row.cause is not None or row.kind not in (Kind.REPLY, Kind.ANSWER) or row.context is None:
         return row.cause
-    return _caused_by(ref, read_context(row.context))
+    return caused_by(ref, read_context(row.context))
 
 
 class Commands:
@@ -51,22 +51,6 @@ class Commands:
         return self._rows.get(answered_by(ref, row) or 0) if self._rows else None
 
 
-def command_sought(pending: Pending, *, trims: bool) -> int | None:
-    """Return the version of the command that an input answers, where what it says must be read first.
-
-    Where the history is not kept (`trims`), it would depend on the way that an answer takes whether it is still there:
-    no answer has one.
-    """
-    if trims:
-        pending.command = None
-        return None
-    if pending.command is not None:
-        return None
-    if pending.kind is Kind.RESULT:
-        return pending.cause
-    return _caused_by(pending.ref, pending.context) if pending.kind is Kind.REPLY else None
-
-
 def command_in(row: EventRow | None) -> bytes:
     """Return the data of the command in a row; where there is none, or it was erased, that of nothing.
 
@@ -80,7 +64,8 @@ def command_in(row: EventRow | None) -> bytes:
     return row.body or NO_COMMAND
 
 
-def _caused_by(ref: Ref, context: Context) -> int | None:
+def caused_by(ref: Ref, context: Context) -> int | None:
+    """Return the version of what a reply or a task's answer answers: its context names it as its cause."""
     instance, _, version = (context.causation_id or "").rpartition("/")
     return int(version) if instance == str(ref) and is_version(version) else None
 

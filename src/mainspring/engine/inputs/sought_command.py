@@ -1,0 +1,23 @@
+"""The command that an input answers, where it must be read before the input can be stepped."""
+
+from __future__ import annotations
+
+from mainspring.core.messages import Kind
+from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.recording.answered_commands import caused_by
+
+
+def command_sought(pending: Pending, *, trims: bool) -> int | None:
+    """Return the version of the command that an input answers, where what it says must be read first.
+
+    Where the history is not kept (`trims`), it would depend on the way that an answer takes whether it is still there:
+    no answer has one.
+    """
+    if trims:
+        pending.command = None
+        return None
+    if pending.command is not None:
+        return None
+    if pending.kind is Kind.RESULT:
+        return pending.cause
+    return caused_by(pending.ref, pending.context) if pending.kind is Kind.REPLY else None
