@@ -14,6 +14,7 @@ AGREED = {
     "Apache-2.0 OR BSD-2-Clause",
     "Apache-2.0 OR BSD-3-Clause",
     "BSD License",
+    "BSD License AND Apache Software License",
     "BSD-2-Clause",
     "BSD-3-Clause",
     "MIT",

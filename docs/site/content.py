@@ -329,6 +329,7 @@ SENDERS: Final[dict[str, tuple[str, Holding]]] = {
             "nats": ("", "_publishing", "_subscription", "_turn"),
             "rabbitmq": ("", "_subscription"),
             "redis": ("", "_subscription"),
+            "sqs": ("_client",),
         }.items()
         for part in parts
     },

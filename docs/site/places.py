@@ -19,7 +19,19 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "src/mainspring"
 # Libraries by which one speaks with somebody else's server.
 CLIENTS = (
-    *("aio_pika", "aiohttp", "aiokafka", "aiormq", "http.client", "httpcore", "httpx", "nats", "redis", "requests"),
+    *(
+        "aio_pika",
+        "aiohttp",
+        "aiokafka",
+        "aiormq",
+        "botocore",
+        "http.client",
+        "httpcore",
+        "httpx",
+        "nats",
+        "redis",
+        "requests",
+    ),
     *("smtplib", "urllib.request", "websockets"),
 )
 # What makes envelopes of messages, and writes them.

@@ -25,6 +25,7 @@ EXTRAS = (
     "redis",
     "aio_pika",
     "aiokafka",
+    "botocore",
     "httpcore",
     "mainspring.brokers",
     "mainspring.remote",

@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from mainspring.brokers.by_address import published_by_address
 from mainspring.brokers.port import Outgoing, Subscription
 from mainspring.brokers.routing import checked_name, checked_seconds
 from mainspring.codec.limits import BODY_LIMIT_BYTES
@@ -138,19 +139,7 @@ class KafkaBroker:
     # ---- out
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[Exception | None]:
-        outcomes: list[Exception | None] = [None] * len(messages)
-        by_topic: dict[str, list[int]] = {}
-        for index, message in enumerate(messages):
-            by_topic.setdefault(message.address, []).append(index)
-
-        async def publish_to(topic: str, indexes: list[int]) -> None:
-            for index, outcome in zip(
-                indexes, await self._published(topic, [messages[i] for i in indexes]), strict=True
-            ):
-                outcomes[index] = outcome
-
-        # A topic that is not there keeps its own messages waiting, and no others.
-        await asyncio.gather(*(publish_to(topic, indexes) for topic, indexes in by_topic.items()))
+        outcomes = await published_by_address(messages, self._published)
         if any(_is_the_producers(outcome) for outcome in outcomes):
             await self._drop_producer()
         return [None if outcome is None else _told(outcome) for outcome in outcomes]

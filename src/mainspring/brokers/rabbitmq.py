@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, Literal
 
+from mainspring.brokers.by_address import published_by_address
 from mainspring.brokers.closing import going_on
 from mainspring.brokers.port import Outgoing, Subscription
 from mainspring.errors import BrokerError, SettingError, WiringError
@@ -172,18 +173,7 @@ class RabbitBroker:
     # ---- out
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[Exception | None]:
-        outcomes: list[Exception | None] = [None] * len(messages)
-        by_address: dict[str, list[int]] = {}
-        for index, message in enumerate(messages):
-            by_address.setdefault(message.address, []).append(index)
-
-        async def publish_to(address: str, indexes: list[int]) -> None:
-            batch = [messages[index] for index in indexes]
-            for index, outcome in zip(indexes, await self._published(address, batch), strict=True):
-                outcomes[index] = outcome
-
-        await asyncio.gather(*(publish_to(address, indexes) for address, indexes in by_address.items()))
-        return outcomes
+        return await published_by_address(messages, self._published)
 
     async def _published(self, address: str, messages: list[Outgoing]) -> list[Exception | None]:
         self._busy[address] += 1

@@ -60,6 +60,7 @@ _ADAPTERS: Final = {
     "amqp": ("rabbitmq", "RabbitBroker"),
     "amqps": ("rabbitmq", "RabbitBroker"),
     "kafka": ("kafka", "KafkaBroker"),
+    "sqs": ("sqs", "SqsBroker"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -19,6 +20,7 @@ from mainspring.brokers.nats import NatsBroker
 from mainspring.brokers.port import Broker
 from mainspring.brokers.rabbitmq import RabbitBroker
 from mainspring.brokers.redis import RedisBroker
+from tests.edges.brokers import queues
 from tests.edges.brokers.kafka_mock import KafkaMock
 from tests.edges.brokers.rabbit import rabbit_url
 from tests.edges.brokers.servers import nats_url, redis_url
@@ -46,6 +48,10 @@ class Outside:
     def broker(self) -> Broker:
         """Return mainspring's adapter to it."""
         raise NotImplementedError
+
+    def address(self, name: str) -> str:
+        """Return an address of this test's own."""
+        return f"{self.prefix}.{name}"
 
     @asynccontextmanager
     async def ready(self, *addresses: str) -> AsyncGenerator[None]:
@@ -228,3 +234,63 @@ class OutsideKafka(Outside):
                 parts |= {("header", name): value for name, value in record.headers() or []}
                 found.append(parts if record.key() is None else {**parts, ("key", ""): record.key()})
         return found
+
+
+class OutsideSqs(Outside):
+    name = "Amazon SQS"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[str, list[Parts]] = {}
+
+    def broker(self) -> Broker:
+        return queues.sqs_broker()
+
+    def address(self, name: str) -> str:
+        return queues.queue_of(super().address(name))
+
+    @asynccontextmanager
+    async def ready(self, *addresses: str) -> AsyncGenerator[None]:
+        self.urls = {address: await queues.create(address) for address in addresses}
+        try:
+            yield
+        finally:
+            for url in self.urls.values():
+                await asyncio.to_thread(queues.client().delete_queue, QueueUrl=url)
+
+    async def put(self, address: str, parts: Parts) -> dict[str, str]:
+        given = {name: value.decode() for (kind, name), value in parts.items() if kind == "header"}
+        assert len(given) == len(parts) - 1
+        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in given.items()}
+        message = {"MessageGroupId": "k", "MessageDeduplicationId": uuid4().hex, "MessageAttributes": attributes}
+        body = parts["body", ""].decode()
+        put = await asyncio.to_thread(
+            lambda: queues.client().send_message(QueueUrl=self.urls[address], MessageBody=body, **message)
+        )
+        return {"message": put["MessageId"]}
+
+    async def entries(self, address: str) -> list[Parts]:
+        """Return what has come so far: of a queue everything can be received once, and each only when it is deleted."""
+        seen = self._seen.setdefault(address, [])
+        seen += await asyncio.to_thread(self._entries, self.urls[address])
+        return seen
+
+    def _entries(self, url: str) -> list[Parts]:
+        asked = {"MessageAttributeNames": ["All"], "MessageSystemAttributeNames": ["All"], "MaxNumberOfMessages": 10}
+        found = queues.client().receive_message(QueueUrl=url, **asked).get("Messages", [])
+        for message in found:
+            queues.client().delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return [_sqs_parts(message) for message in found]
+
+
+def _sqs_parts(message: Mapping[str, Any]) -> Parts:
+    parts: dict[Place, bytes] = {("body", ""): message["Body"].encode()}
+    for name, value in message["MessageAttributes"].items():
+        if name == "headers":
+            parts |= {("header", own): text.encode() for own, text in json.loads(value["StringValue"]).items()}
+        else:
+            parts["attribute", name] = value["StringValue"].encode()
+    system = message["Attributes"]
+    parts["property", "MessageGroupId"] = system["MessageGroupId"].encode()
+    parts["property", "MessageDeduplicationId"] = system["MessageDeduplicationId"].encode()
+    return parts

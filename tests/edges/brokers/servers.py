@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -77,6 +78,11 @@ def redis_url() -> str:
     return f"redis://127.0.0.1:{_shared('valkey').port}"
 
 
+def sqs_endpoint() -> str:
+    """Return the URL of the test run's SQS, or skip the test with the reason why there is none."""
+    return f"http://127.0.0.1:{_shared('sqs').port}"
+
+
 def _shared(name: str) -> Server:
     try:
         return _started(name)
@@ -86,7 +92,7 @@ def _shared(name: str) -> Server:
 
 @cache
 def _started(name: str) -> Server:
-    server = nats_server() if name == "nats" else valkey_server()
+    server = {"nats": nats_server, "valkey": valkey_server, "sqs": sqs_server}[name]()
     # A child that was forked must not end what its parent started.
     own = os.getpid()
     atexit.register(lambda: server.remove() if os.getpid() == own else None)
@@ -110,6 +116,15 @@ def valkey_server(*options: str, port: int | None = None, synced: bool = False) 
     durable = ["--appendonly", "yes", "--appendfsync", "always"] if synced else ["--appendonly", "no"]
     command = [_valkey(), "--bind", "127.0.0.1", "--port", str(port), "--dir", str(directory), "--save", ""]
     return Server("valkey-server", [*command, *durable, *options], port, directory)
+
+
+def sqs_server() -> Server:
+    """Return a server that speaks as Amazon SQS does, not started yet; it keeps everything in memory."""
+    if find_spec("moto") is None:
+        raise Unavailable("there is no moto in this environment")
+    port = free_port()
+    program = Path(__file__).with_name("sqs_server.py")
+    return Server("moto's SQS", [sys.executable, str(program), str(port)], port, _directory("sqs"))
 
 
 def _valkey() -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from mainspring.errors import WiringError
 
-ADAPTERS = {"nats": "nats", "redis": "redis", "rabbitmq": "aio_pika", "kafka": "aiokafka"}
+ADAPTERS = {"nats": "nats", "redis": "redis", "rabbitmq": "aio_pika", "kafka": "aiokafka", "sqs": "botocore"}
 
 
 @pytest.mark.parametrize(("extra", "client"), ADAPTERS.items())

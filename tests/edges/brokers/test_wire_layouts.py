@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,14 +24,16 @@ from tests.edges.brokers.outside import (
     OutsideNats,
     OutsideRabbit,
     OutsideRedis,
+    OutsideSqs,
     Parts,
 )
+from tests.edges.brokers.queues import KEYS, REGION
 from tests.edges.brokers.rabbit import rabbit_url
-from tests.edges.brokers.servers import nats_url
+from tests.edges.brokers.servers import nats_url, sqs_endpoint
 from tests.edges.brokers.wire_page import Place, commands, examples, filled, ids, names, places, written
 from tests.support.waiting import until
 
-ALL = [OutsideRedis, OutsideNats, OutsideRabbit, OutsideKafka]
+ALL = [OutsideRedis, OutsideNats, OutsideRabbit, OutsideKafka, OutsideSqs]
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 # What names it must be percent-encoded, in a header and nowhere else.
 ORDER = "ö 1%"
@@ -85,7 +88,7 @@ class Shop:
     def __init__(self, outside: Outside) -> None:
         self.outside = outside
         self.orders, self.cards, self.events, self.replies = (
-            f"{outside.prefix}.{name}" for name in ("orders", "cards", "events", "replies")
+            outside.address(name) for name in ("orders", "cards", "events", "replies")
         )
         self.app = Mainspring("memory://")
         self.app.add(Orders())
@@ -231,6 +234,7 @@ def test_what_the_page_does_not_name_is_passed_over(kind: type[Outside]) -> None
             ("header", "ce-unknown"): b"x",
         },
         OutsideKafka: {("key", ""): b"x", ("header", "ce_unknown"): b"x"},
+        OutsideSqs: {("header", "correlation"): b"x", ("header", "ce-unknown"): b"x"},
     }
 
     async def scene(shop: Shop) -> None:
@@ -244,8 +248,8 @@ def test_what_the_page_does_not_name_is_passed_over(kind: type[Outside]) -> None
 
 @pytest.mark.parametrize("prefix", ["ce-", "CE_", "cloudEvents:", "cloudEvents_"])
 def test_attributes_are_read_under_the_prefixes_of_every_binding(kind: type[Outside], prefix: str) -> None:
-    if kind is OutsideNats and ":" in prefix:
-        pytest.skip("a header of NATS can have no colon in its name")
+    if kind in (OutsideNats, OutsideSqs) and ":" in prefix:
+        pytest.skip("a header of NATS and an attribute of SQS can have no colon in their names")
 
     async def scene(shop: Shop) -> None:
         ((named, _),) = places(shop.outside.name, "source")
@@ -385,3 +389,26 @@ def test_the_example_for_kafka_can_be_copied_and_its_group_is_that_of_the_page()
         looker.close()
 
     play(OutsideKafka, scene)
+
+
+def test_the_example_for_sqs_can_be_copied_and_its_parts_are_those_of_the_page() -> None:
+    async def scene(shop: Shop) -> None:
+        assert isinstance(shop.outside, OutsideSqs)
+        given = {"region_name": REGION, "endpoint_url": sqs_endpoint(), **KEYS}
+        await asyncio.to_thread(examples()["to_sqs"], shop.outside.urls[shop.orders], **given)
+        assert await shop.id_taken() == "/desk#1"
+        (command,) = await shop.at(shop.cards)
+        assert command["property", "MessageGroupId"] == b"Orders/o-1"
+        assert command["property", "MessageDeduplicationId"].decode() == sha256(b"/shop#Orders/o-1/3").hexdigest()
+
+    play(OutsideSqs, scene)
+
+
+def test_what_is_put_at_sqs_as_mainspring_writes_it_is_taken() -> None:
+    async def scene(shop: Shop) -> None:
+        headers = json.encode({"ce-id": "1", "ce-source": "/desk", "ce-type": "PlaceOrder"})
+        encoded = {("header", "encoding"): b"base64", ("header", "headers"): headers}
+        await shop.put({("body", ""): b64encode(BODY), **encoded})
+        assert await shop.id_taken() == "/desk#1"
+
+    play(OutsideSqs, scene)

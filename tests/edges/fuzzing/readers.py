@@ -25,6 +25,7 @@ from mainspring.brokers.port import Delivery
 from mainspring.brokers.rabbitmq_subscription import RabbitSubscription
 from mainspring.brokers.redis_subscription import BODY, RedisSubscription
 from mainspring.brokers.routing import Table
+from mainspring.brokers.sqs_subscription import delivery_of
 from mainspring.brokers.wire import id_of_unread, incoming
 from mainspring.codec import Codec
 from mainspring.codec.wire import read_envelope, read_envelopes
@@ -143,6 +144,11 @@ def _brokers(exchange: Exchange) -> list[Reader]:
         fields = [part for name, value in headers for part in (name.encode(errors="replace"), value)]
         return RedisSubscription._delivery(_as(_address="orders"), b"1-0", [*fields, BODY, body], 1)  # noqa: SLF001  as above
 
+    def sqs(headers: Headers, body: bytes) -> Delivery:
+        attributes = {name: {"StringValue": value.decode(errors="replace")} for name, value in headers}
+        message = {"MessageId": "5f", "Body": body.decode(errors="replace"), "MessageAttributes": attributes}
+        return delivery_of("orders.fifo", message, 1)
+
     def read(delivered: Callable[[Headers, bytes], Delivery]) -> Callable[[bytes], object]:
         def taken(data: bytes) -> object:
             delivery = delivered(*_parts(data))
@@ -153,7 +159,7 @@ def _brokers(exchange: Exchange) -> list[Reader]:
 
         return taken
 
-    known = {"kafka": kafka, "rabbitmq": rabbitmq, "nats": nats, "redis": redis}
+    known = {"kafka": kafka, "rabbitmq": rabbitmq, "nats": nats, "redis": redis, "sqs": sqs}
     errors = (CodecError, WiringError, RouteError, InvalidIdError)
     return [Reader(f"broker-{name}", read(delivered), errors) for name, delivered in known.items()]
 
