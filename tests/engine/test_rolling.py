@@ -1,11 +1,15 @@
 """Workers of two releases on one database: the older ones leave alone what only the newer ones know."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from mainspring import Mainspring
-from mainspring.port.records import InputRow, Ref, Unit
+from mainspring.engine.claiming import claimer
+from mainspring.engine.outputs import settlements
+from mainspring.port.records import InputRow, OutputClaim, Ref, Unit
+from tests.engine.errands import KINDS, STRANGE, Run, Strange, errands
 from tests.engine.releases import CHANGES, Change, begin, release
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -101,3 +105,57 @@ def test_what_the_newer_release_left_behind_waits_for_it(change: Change, make_ap
             await nothing_is_wrong(new)
 
     run(main)
+
+
+@pytest.mark.parametrize("way", STRANGE)
+def test_answers_of_unknown_types_are_claimed_and_given_back_while_others_pass(
+    way: Strange, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their destinations do not show their types: the old worker takes them, and harms neither them nor others."""
+    monkeypatch.setattr(settlements, "OUTPUT_LEFT_SECONDS", 0.05)
+    monkeypatch.setattr(claimer, "POLL_SECONDS", 0.05)
+    caplog.set_level("INFO")
+
+    async def main() -> None:
+        async with errands(make_app(), newer=True) as dying:
+            await leave_behind(dying, way)
+        async with errands(make_app()) as old:
+            await old.send_many([Run(f"plain-{n}", way) for n in range(TRIPS)])
+            await until(lambda: ended(old, "plain"))
+            await until(lambda: UNREADABLE[way] in caplog.text)
+            await nothing_is_wrong(old)
+            async with errands(make_app(), newer=True) as new:
+                await new.send_many([Run(f"late-{n}", way, newer=True) for n in range(TRIPS)])
+                for kind in ("strange", "late"):
+                    await until(lambda kind=kind: ended(new, kind))
+                await nothing_is_wrong(new)
+
+    run(main)
+
+
+UNREADABLE: dict[Strange, str] = {
+    "reply": "cannot read ToldMore",
+    "end": "cannot read MadeMore",
+    "part": "'LargerPiece': no type of that name is registered",
+}
+
+
+async def ended(app: Mainspring, kind: str) -> bool:
+    rows = await app.instances(workflow="Errand", status="completed")
+    return sum(row.id.startswith(kind) for row in rows) == TRIPS
+
+
+async def leave_behind(app: Mainspring, way: Strange) -> None:
+    """Let errands come as far as their answers, and have them in hand until the app stops."""
+    outputs: Any = app.engine.dispatcher
+    begin, held = outputs.begin, set[str]()
+
+    def hold(claim: OutputClaim, message: Any) -> None:
+        if claim.kind == KINDS[way] and (claim.workflow == "Errand") == (way == "part"):
+            held.add(claim.instance)
+        else:
+            begin(claim, message)
+
+    outputs.begin = hold
+    await app.send_many([Run(f"strange-{n}", way, newer=True) for n in range(TRIPS)])
+    await until(lambda: len(held) == TRIPS)
