@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec.structs import astuple
@@ -11,18 +9,51 @@ from msgspec.structs import astuple
 from mainspring.port.records import InputRow
 from mainspring.stores.commit.rows import posted_checksum
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.statements import statements
+from mainspring.stores.postgres.statements import quoted
 
 # How values stand in a statement: $1 (asyncpg), %s (psycopg, Django), :v1 (SQLAlchemy).
 Style: TypeAlias = Literal["$", "%", ":"]
 
-_PLACE: Final = re.compile(r"\$(\d+)")
-_STYLES: Final[dict[Style, Callable[[str], str]]] = {
-    "$": lambda text: text,
-    "%": lambda text: _PLACE.sub("%s", text.replace("%", "%%")),
-    # A colon of the schema's name would begin a value.
-    ":": lambda text: _PLACE.sub(r":v\1", text.replace(":", r"\:")),
+_WRITTEN: Final[dict[Style, str]] = {"$": "${}", "%": "%s", ":": ":v{}"}
+
+COLUMNS: Final = {
+    "type_version": "bigint",
+    "time_us": "bigint",
+    "checksum": "bigint",
+    "workflow": "text",
+    "instance": "text",
+    "message_id": "text",
+    "kind": "text",
+    "type": "text",
+    "body": "bytea",
+    "context": "bytea",
+    "actor": "text",
 }
+"""Of what is posted, in the order of `Posting.values`; channel and database come behind them."""
+
+
+def statement(table: str, style: Style) -> str:
+    """Return the statement that posts a message, told to those who listen when its transaction commits.
+
+    It is the program's connection that runs it: nothing is written where that leads to another database than is meant.
+
+    >>> statement("shop.posted", ":").splitlines()[-1]
+    'WHERE CAST(current_database() AS text) = coalesce(CAST(:v13 AS text), CAST(current_database() AS text));'
+    """
+    written = _WRITTEN[style]
+    values = [f"CAST({written.format(n)} AS {type})" for n, type in enumerate((*COLUMNS.values(), "text", "text"), 1)]
+    channel, database = values[-2:]
+    return (
+        f"INSERT INTO {_escaped(table, style)} ({', '.join(COLUMNS)})\n"
+        f"SELECT {', '.join(values[:-2])}\n"
+        f"FROM pg_notify({channel}, '')\n"
+        f"WHERE CAST(current_database() AS text) = coalesce({database}, CAST(current_database() AS text));"
+    )
+
+
+def _escaped(table: str, style: Style) -> str:
+    """Return a name in which nothing looks like a value."""
+    return table.replace("%", "%%") if style == "%" else table.replace(":", r"\:") if style == ":" else table
 
 
 class Posting:
@@ -37,7 +68,7 @@ class Posting:
 
     def __init__(self, url: str) -> None:
         self._address = Address(url)
-        self._statement = statements(self._address.schema)["post"]
+        self._table = f"{quoted(self._address.schema)}.posted"
         self._texts: dict[Style, str] = {}
 
     def __str__(self) -> str:
@@ -56,7 +87,7 @@ class Posting:
     def text(self, style: Style) -> str:
         """Return the statement as a library wants it."""
         if style not in self._texts:
-            self._texts[style] = _STYLES[style](self._statement)
+            self._texts[style] = statement(self._table, style)
         return self._texts[style]
 
     def values(self, row: InputRow) -> tuple[Any, ...]:
