@@ -70,7 +70,7 @@ def details() -> str:
 def public(module: str) -> Iterator[tuple[str, Any]]:
     """Return a module's public names with what they stand for, in the order of the alphabet.
 
-    >>> ("Send" in dict(public("mainspring")), "_HOMES" in dict(public("mainspring")))
+    >>> ("Send" in dict(public("mainspring")), "_homes" in dict(public("mainspring")))
     (True, False)
     """
     loaded = importlib.import_module(module)

@@ -1,0 +1,63 @@
+"""The names of `mainspring`, each with the module that it comes from: the one list of them.
+
+Type checkers read it as Python. At run time `mainspring/__init__.py` reads its lines and imports what is asked for.
+"""
+
+from mainspring.app import Instance as Instance
+from mainspring.app import Mainspring as Mainspring
+from mainspring.app import Receipt as Receipt
+from mainspring.app.posting import Posted as Posted
+from mainspring.app.task_views import Task as Task
+from mainspring.app.task_views import TaskOutcome as TaskOutcome
+from mainspring.app.transactions import Transaction as Transaction
+from mainspring.app.tuning import tune_process as tune_process
+from mainspring.core.decisions import Ask as Ask
+from mainspring.core.decisions import CancelSchedule as CancelSchedule
+from mainspring.core.decisions import CloseTask as CloseTask
+from mainspring.core.decisions import Compensate as Compensate
+from mainspring.core.decisions import Complete as Complete
+from mainspring.core.decisions import Decision as Decision
+from mainspring.core.decisions import Decisions as Decisions
+from mainspring.core.decisions import Fail as Fail
+from mainspring.core.decisions import FanOut as FanOut
+from mainspring.core.decisions import Publish as Publish
+from mainspring.core.decisions import Reply as Reply
+from mainspring.core.decisions import Schedule as Schedule
+from mainspring.core.decisions import Send as Send
+from mainspring.core.decisions import StartChild as StartChild
+from mainspring.core.events import Asked as Asked
+from mainspring.core.events import Began as Began
+from mainspring.core.events import ChildStarted as ChildStarted
+from mainspring.core.events import Compensated as Compensated
+from mainspring.core.events import Compensating as Compensating
+from mainspring.core.events import Completed as Completed
+from mainspring.core.events import Event as Event
+from mainspring.core.events import Failed as Failed
+from mainspring.core.events import FannedOut as FannedOut
+from mainspring.core.events import InitiatedBy as InitiatedBy
+from mainspring.core.events import Published as Published
+from mainspring.core.events import Received as Received
+from mainspring.core.events import Replied as Replied
+from mainspring.core.events import ScheduleCancelled as ScheduleCancelled
+from mainspring.core.events import Scheduled as Scheduled
+from mainspring.core.events import Sent as Sent
+from mainspring.core.events import TaskClosed as TaskClosed
+from mainspring.core.failures import ChildCompleted as ChildCompleted
+from mainspring.core.failures import ChildFailed as ChildFailed
+from mainspring.core.failures import DeadlinePassed as DeadlinePassed
+from mainspring.core.failures import SendFailed as SendFailed
+from mainspring.core.feed import FeedEntry as FeedEntry
+from mainspring.core.messages import Envelope as Envelope
+from mainspring.core.messages import InstanceId as InstanceId
+from mainspring.core.messages import Kind as Kind
+from mainspring.core.messages import message as message
+from mainspring.core.unkept import NotKept as NotKept
+from mainspring.core.workflow import Workflow as Workflow
+from mainspring.engine.handlers.handler import Context as Context
+from mainspring.engine.handlers.policies.breaker import Breaker as Breaker
+from mainspring.engine.handlers.policies.limits import RateLimit as RateLimit
+from mainspring.engine.handlers.policies.retry import Retry as Retry
+from mainspring.errors import DoNotRetryError as DoNotRetryError
+from mainspring.errors import MainspringError as MainspringError
+from mainspring.errors import RetryLaterError as RetryLaterError
+from mainspring.port.loans import Connection as Connection
