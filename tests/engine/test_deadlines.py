@@ -15,7 +15,7 @@ from mainspring.app.instance import Instance
 from mainspring.core.events import Kept
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.outside_rule import check_outside
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.recording.walk import Moment

@@ -10,8 +10,8 @@ import pytest
 from mainspring import FeedEntry, Mainspring
 from mainspring.app import purging
 from mainspring.app.purging import PurgeReport
-from mainspring.engine.inputs import streams
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs import stored_streams
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.errors import DefinitionError, InstancePurgedError, SettingError
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock
@@ -303,7 +303,7 @@ def test_a_negative_age_is_refused(make_app: MakeApp) -> None:
 def test_a_stream_that_is_purged_while_it_is_read_page_by_page_is_not_read_in_part(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "EVENTS_PER_PAGE", 3)
+    monkeypatch.setattr(stored_streams, "EVENTS_PER_PAGE", 3)
 
     async def main() -> None:
         clock = VirtualClock()

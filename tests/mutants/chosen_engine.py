@@ -134,7 +134,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a snapshot of before a reset is trusted after it",
-        "engine/inputs/streams.py",
+        "engine/inputs/stored_streams.py",
         "if trusts(entry, loaded.snapshot) and not any(branches(row) for row in loaded.events):",
         "if trusts(entry, loaded.snapshot):",
         ("tests/engine/test_resetting.py",),

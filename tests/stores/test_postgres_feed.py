@@ -22,7 +22,7 @@ async def written(store: PostgresStore, *units: Unit) -> AsyncGenerator[None]:
     """Write units in a transaction that stays open until the block ends."""
     connected = inside(store)
     async with connected.transactions.transaction() as transaction:
-        outcomes, _ = await connected.committer._apply(transaction, 0, units, set(), 0)  # noqa: SLF001  half a commit
+        outcomes, _ = await connected.batches._apply(transaction, 0, units, set(), 0)  # noqa: SLF001  half a commit
         assert all(isinstance(outcome, Committed) for outcome in outcomes)
         yield
 

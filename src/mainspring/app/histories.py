@@ -11,7 +11,7 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from mainspring.core.difference import diff, value_diff
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.event_rows import is_unkept
 from mainspring.engine.recording.redecision import Redecided, redecided_rows
 from mainspring.engine.registry import Registry, WorkflowEntry

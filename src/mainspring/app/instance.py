@@ -13,7 +13,7 @@ from mainspring.core.story import Entry
 from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus
-from mainspring.engine.inputs.streams import present_state, readable, row_alone, rows_at, whole_stream
+from mainspring.engine.inputs.stored_streams import present_state, readable, row_alone, rows_at, whole_stream
 from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.engine.operations.pauses import Pause
 from mainspring.engine.outputs.awaited_ends import End

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.long_streams import state_of
-from mainspring.engine.inputs.streams import pinned, refuse_unkept, trusted, whole_stream
+from mainspring.engine.inputs.stored_streams import pinned, refuse_unkept, trusted, whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.records import Loaded, Ref

@@ -29,7 +29,7 @@ from mainspring.cli.send import message_from
 from mainspring.core.changes import aligned
 from mainspring.core.story import Entry, tell
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.errors import shown
 
 CELL_CHARACTERS: Final = 70

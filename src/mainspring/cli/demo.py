@@ -14,7 +14,7 @@ from mainspring.app.documents import event_document
 from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import write_json
 from mainspring.cli.show import write_stream
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing.samples import Count, Counter
 

@@ -22,7 +22,7 @@ from mainspring.cli.output import visible, write_json
 from mainspring.cli.show import NO_EVENTS
 from mainspring.core.difference import diff
 from mainspring.core.story import Entry, duration, tell
-from mainspring.engine.inputs.streams import readable, refuse_unkept
+from mainspring.engine.inputs.stored_streams import readable, refuse_unkept
 from mainspring.engine.recording.walk import Happened, Moment, Stopped
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import shown

@@ -33,7 +33,7 @@ from mainspring.cli.output import (
     write_table,
 )
 from mainspring.core.story import COLUMNS, Row, tell
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.operations.retried_letter import letters_behind, while_suspended
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry

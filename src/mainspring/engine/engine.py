@@ -29,7 +29,7 @@ from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.projections.projector import Projector
-from mainspring.engine.recording.sagas import Doomed
+from mainspring.engine.recording.saga_rows import Doomed
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.engine.stepping.stepper import Stepper

@@ -21,7 +21,7 @@ from mainspring.app.given import checked_place
 from mainspring.app.instance import asked_before, log_before_its_stream, log_of_attempts
 from mainspring.app.states import entry_of
 from mainspring.core.execution import Execution, execution_log, with_attempts
-from mainspring.engine.inputs.streams import readable
+from mainspring.engine.inputs.stored_streams import readable
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.recording.walk import Moment, Stopped
 from mainspring.engine.registry import is_internal

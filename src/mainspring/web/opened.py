@@ -16,7 +16,7 @@ from mainspring.analysis.replay.changes import state_change
 from mainspring.app.documents import event_document
 from mainspring.core.changes import NOTHING
 from mainspring.core.events import StreamEvent
-from mainspring.engine.inputs.streams import readable, refuse_unkept
+from mainspring.engine.inputs.stored_streams import readable, refuse_unkept
 from mainspring.engine.recording.redecision import row_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError

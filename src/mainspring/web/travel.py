@@ -28,7 +28,7 @@ from mainspring.app.given import LARGEST
 from mainspring.app.outside import read_message
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.walk import Happened, Journey, Moment, Stopped
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow

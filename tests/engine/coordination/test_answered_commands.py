@@ -32,7 +32,7 @@ from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.replay.travel import travel
 from mainspring.analysis.what_if.check import check
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
 from mainspring.engine.recording.walk import Moment
 from mainspring.port.records import EventRow, Ref

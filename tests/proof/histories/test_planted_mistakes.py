@@ -11,7 +11,7 @@ from mainspring.app import instance
 from mainspring.app.task_views import TaskOutcome
 from mainspring.app.tasks import Tasks
 from mainspring.core.step import step
-from mainspring.engine.inputs.streams import present_state
+from mainspring.engine.inputs.stored_streams import present_state
 from mainspring.engine.stepping import stepper
 from mainspring.stores.commit.judge import Judge
 from mainspring.stores.sqlite import SqliteStore

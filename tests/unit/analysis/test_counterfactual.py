@@ -27,7 +27,7 @@ from mainspring.analysis.replay.counterfactual import Counterfactual, counterfac
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.core.events import Failed, Received, Scheduled
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter, Ref
 from tests.engine.coordination.family import PlanTrip, Sum, adding, travel

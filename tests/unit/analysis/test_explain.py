@@ -16,7 +16,7 @@ from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.explain import Explanation, because, explain
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.replay.travel import travel
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.walk import Moment
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref

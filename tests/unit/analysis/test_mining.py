@@ -17,7 +17,7 @@ from mainspring.analysis.diagram.miner import BEGIN, Mined, MinedStep, Miner
 from mainspring.analysis.diagram.mining import MOVES_KEPT, Trail, mine
 from mainspring.analysis.reading.model import COMPENSATED
 from mainspring.core.fold import fold
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.errors import InstanceFailedError
 from mainspring.port.records import InstanceFilter, InstanceRow, Outline, Ref
 from tests.unit.analysis.door_orders import Built, Delivered, Door, GiveUp, Look, Order, doors

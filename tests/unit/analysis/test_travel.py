@@ -13,7 +13,7 @@ from mainspring.analysis.replay.changes import CHANGES_KEPT, change_document, ch
 from mainspring.analysis.replay.travel import travel
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.walk import Moment, Stopped
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref

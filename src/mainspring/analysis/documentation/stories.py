@@ -13,7 +13,7 @@ from mainspring.analysis.diagram.labels import cut, span_of
 from mainspring.app.search import found
 from mainspring.core.story import tell
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError, DamagedRecordError

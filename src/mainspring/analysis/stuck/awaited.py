@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mainspring.analysis.stuck.links import child_of
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.streams import rows_at
+from mainspring.engine.inputs.stored_streams import rows_at
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry

@@ -28,7 +28,7 @@ from mainspring.analysis.what_if.contrast import Stored
 from mainspring.analysis.what_if.old_code import EVENTS_PER_QUESTION, Beside, OldCode, OldStates, Part, Past, hold
 from mainspring.analysis.what_if.report import EXAMPLES, Report, Tally
 from mainspring.app import Mainspring
-from mainspring.engine.inputs.streams import pinned
+from mainspring.engine.inputs.stored_streams import pinned
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import CodecError, DamagedRecordError, NoSuchInstanceError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref

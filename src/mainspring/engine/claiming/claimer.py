@@ -34,7 +34,7 @@ CLAIM_LIMIT: Final = 500
 INPUTS_IN_HAND: Final = 2_000
 # But senders here may continue for hours: so many of what waits there are claimed with every batch all the same,
 SHARE: Final = 200
-# as long as fewer are held than this, which senders cannot bring about alone.
+# as long as fewer are in hand than this, which senders cannot bring about alone.
 MOST_IN_HAND: Final = 2 * INPUTS_IN_FLIGHT
 POLL_SECONDS: Final = 1.0
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
@@ -172,7 +172,7 @@ class Claimer:
         return workflow in self._paused.workflows or self.strangers.leaves_workflow(workflow)
 
     def _share(self) -> int:
-        """Return how much may be claimed of what is stepped: while many are held, a little with every batch."""
+        """Return how much may be claimed of what is stepped: while many are in hand, a little with every batch."""
         in_hand = self._stepper.in_hand
         if in_hand < INPUTS_IN_HAND:
             return CLAIM_LIMIT

@@ -47,14 +47,14 @@ class Strays:
         self._held_nothing_at: tuple[int, int] | None = None
 
     def in_hand(self, what: InHand) -> bool:
-        """Return True if an output, or an input by its position, is held by this worker."""
+        """Return True if an output, or an input by its position, is in hand here."""
         if isinstance(what, OutputKey):
             return what in self._outputs_in_hand()
         return what in self._stepper.inputs_in_hand() | self._committer.inputs_in_hand()
 
     @property
     def idle(self) -> bool:
-        """Whether this worker holds nothing, and nothing is on its way here."""
+        """Whether nothing is in hand here, and nothing on its way."""
         under_way = self._dispatcher.in_hand or self._stepper.lanes.busy()
         return not under_way and self._committer.idle and self._claimer.idle
 

@@ -17,7 +17,7 @@ MOST_TOLD: Final = 50
 
 
 class OpenBreaker(Struct, frozen=True, omit_defaults=True):
-    """A destination that does not answer. `waiting` commands are held by the worker; others may wait for room there.
+    """A destination that does not answer. `waiting` commands are in this worker's hands; others may wait in the store.
 
     The error is given by its type alone: what it says may be secret.
     """
@@ -97,7 +97,7 @@ def _breakers(runners: Mapping[str, Runner]) -> Iterable[OpenBreaker]:
 def _hung(runners: Mapping[str, Runner], hung: Hung) -> Iterable[HungCalls]:
     for name in hung.names():
         found = [(destination, runner) for destination, runner in runners.items() if runner.handler.name == name]
-        what = hung.since_us(name), hung.count(name), hung.holds(name)
+        what = hung.since_us(name), hung.count(name), hung.holds_back(name)
         for destination, runner in sorted(found, key=lambda each: each[0]):
             yield HungCalls(destination, *what, runner.waiting)
         if not found:

@@ -25,14 +25,14 @@ class Hung:
     """The calls that hang, by the names of their handlers.
 
     >>> hung = Hung(lambda: 0)
-    >>> hung.count("charge"), hung.holds("charge")
+    >>> hung.count("charge"), hung.holds_back("charge")
     (0, False)
     """
 
     def __init__(self, now_us: Callable[[], int]) -> None:
         self._now_us = now_us
         self._since_us: dict[str, dict[Future[Any], int]] = {}
-        self._held: set[str] = set()
+        self._held_back: set[str] = set()
         self._said_us: dict[tuple[str, str], int] = {}
         self.quiet = False
         """Whether nothing is logged: a stop gives up what runs in any case."""
@@ -54,9 +54,9 @@ class Hung:
         """Return when the first of those calls that hang was given up."""
         return min(self._since_us[name].values())
 
-    def holds(self, name: str) -> bool:
+    def holds_back(self, name: str) -> bool:
         """Return True if a handler is not to be called for now."""
-        return name in self._held
+        return name in self._held_back
 
     def add(self, name: str, call: Future[Any]) -> None:
         """Note that a call was given up and still runs."""
@@ -78,15 +78,15 @@ class Hung:
         self._changed()
 
     def _changed(self) -> None:
-        before, self._held = self._held, self._to_blame()
-        for name in sorted(self._held - before):
+        before, self._held_back = self._held_back, self._to_blame()
+        for name in sorted(self._held_back - before):
             self._say(
                 logging.ERROR,
                 name,
                 "%s is held back, and others are not: %d of its calls hang, with a thread each; it goes on when some "
                 "return, or when this worker is started anew",
             )
-        for name in sorted(before - self._held):
+        for name in sorted(before - self._held_back):
             self._say(logging.WARNING, name, "%s is not held back any more: %d of its calls hang")
         if self._heard_by is not None:
             self._heard_by()

@@ -18,7 +18,7 @@ from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.job import MICROSECONDS, Job, JobEnds, as_exception, envelope_of
 from mainspring.engine.handlers.prefetch import Prefetch
 from mainspring.engine.inputs.pending import NEVER_US
-from mainspring.engine.recording.sagas import Doomed, is_armed, undone_by
+from mainspring.engine.recording.saga_rows import Doomed, is_armed, undone_by
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.logs import logger
 from mainspring.port.loans import Connection
@@ -58,13 +58,13 @@ class Runner:
         self._cancelled: set[asyncio.Task[Any]] = set()
         self.gate = Gate(handler, now_us, on_gate)
         self._waker: asyncio.Task[None] | None = None
-        self.held = runtime.hung.holds(handler.name)
+        self.held_back = runtime.hung.holds_back(handler.name)
         self.closing = self.paused = False
         # More would wait for a thread or a process, where they cannot be taken back.
         self.concurrency = min(handler.options.concurrency, _places(handler, runtime))
         self._at_once = handler.options.batch or 1
         self.prefetch = Prefetch(self.concurrency * self._at_once, handler.options.rate)
-        # Whether commands were left to others, and what to call when there is room again.
+        # Whether commands were left to others, and what to call when there is capacity again.
         self.turned_away = False
         self._on_capacity = on_capacity
         # Called when something begins to run.
@@ -89,7 +89,7 @@ class Runner:
             self._wake()
 
     def jobs(self) -> Iterator[Job]:
-        """Return all commands held, waiting and running."""
+        """Return all commands in hand, waiting and running."""
         yield from self._ready
         for jobs in self.running.values():
             yield from jobs
@@ -143,16 +143,16 @@ class Runner:
                 job.context.cancelled = True
         task.cancel()
 
-    def hold(self, held: bool) -> None:
+    def hold_back(self, held_back: bool) -> None:
         """Call the handler no more, as too many of its calls hang; or resume."""
-        went_on, self.held = self.held and not held, held
+        went_on, self.held_back = self.held_back and not held_back, held_back
         if went_on:
             self.turned_away = True  # nothing was claimed for it meanwhile
             self._has_capacity()
             self._wake()
 
     def _wake(self) -> None:
-        if self.held:
+        if self.held_back:
             return
         if self._waker is not None:
             if self.gate.fails_fast:
@@ -166,7 +166,7 @@ class Runner:
     def _pump(self) -> None:
         self._pumping = False
         # While breaker, rate limit or calls that hang hold everything back, another look would only cost time.
-        if not self._ready or self.closing or self.held or self._waker is not None:
+        if not self._ready or self.closing or self.held_back or self._waker is not None:
             return
         wanted = min(len(self._ready), self.concurrency - self.active)
         started = min(wanted, max(1, self.active))
@@ -182,7 +182,7 @@ class Runner:
         assert task is not None  # noqa: S101  it is the task that runs this very line
         turns = 0
         try:
-            while self._ready and not self.closing and not self.held and self._admitted():
+            while self._ready and not self.closing and not self.held_back and self._admitted():
                 jobs = self._next()
                 await self._attempt(task, jobs)
                 turns += 1

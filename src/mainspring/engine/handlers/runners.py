@@ -13,7 +13,7 @@ from mainspring.engine.handlers.job import JobEnds
 from mainspring.engine.handlers.runner import Runner
 from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.paused_work import PausedWork
-from mainspring.engine.recording.sagas import Doomed
+from mainspring.engine.recording.saga_rows import Doomed
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import OutputKey, Ref
 from mainspring.port.store import Store
@@ -80,7 +80,7 @@ class Runners:
             runner.pause(queue in self._paused.queues)
 
     def cancel(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
-        """Drop what is held for a cancelled instance, of its outputs up to a version."""
+        """Drop what is in hand for a cancelled instance, of its outputs up to a version."""
         for runner in self:
             runner.cancel_instance(ref, which, up_to)
 
@@ -98,5 +98,5 @@ class Runners:
 
     def _hung_changed(self) -> None:
         for runner in self:
-            runner.hold(self._runtime.hung.holds(runner.handler.name))
+            runner.hold_back(self._runtime.hung.holds_back(runner.handler.name))
         self.held_back_changed.set()

@@ -2,6 +2,6 @@
 
 envelopes and intake (a message from outside), stored_input (one from the inbox), delivered_output (what an instance
 asked for), pending (an input on its way), lanes (an instance in memory and its turns), budget (of its steps), loader,
-streams, long_streams and branches (its state from the store), refusals and outside_rule (what is not taken),
+stored_streams, long_streams and branches (its state from the store), refusals and outside_rule (what is not taken),
 sought_command and skipped_input (what must be read), publication (what an app itself publishes).
 """

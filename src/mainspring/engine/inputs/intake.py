@@ -55,7 +55,7 @@ class Intake(Envelopes):
             raise
 
     def leave(self) -> None:
-        """Give a place to the next sender in the queue. Only that one is woken: the others would find no room."""
+        """Give a place to the next sender in the queue. Only that one is woken: the others would find no place."""
         while self._at_the_door:
             place = self._at_the_door.popleft()
             if not place.done():

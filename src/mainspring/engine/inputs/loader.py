@@ -21,7 +21,7 @@ from mainspring.engine.inputs.long_streams import (
 )
 from mainspring.engine.inputs.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.inputs.skipped_input import note_skipped
-from mainspring.engine.inputs.streams import pinned, read_ledger, row_alone, trusted
+from mainspring.engine.inputs.stored_streams import pinned, read_ledger, row_alone, trusted
 from mainspring.engine.recording.answered_commands import command_in
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime

@@ -11,7 +11,7 @@ from mainspring.core.events import Migrated
 from mainspring.core.fold import fold
 from mainspring.core.messages import type_of
 from mainspring.engine.inputs.branches import branches, live
-from mainspring.engine.inputs.streams import refuse_unkept, whole_stream
+from mainspring.engine.inputs.stored_streams import refuse_unkept, whole_stream
 from mainspring.engine.recording.children import CHILDREN_MARK, has_children
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry

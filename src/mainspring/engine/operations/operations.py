@@ -30,7 +30,7 @@ from mainspring.engine.inputs.long_streams import state_of
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.skipped_input import skipped as skipped_input
 from mainspring.engine.inputs.stored_input import from_inbox
-from mainspring.engine.inputs.streams import (
+from mainspring.engine.inputs.stored_streams import (
     pinned,
     read_ledger,
     readable,
@@ -47,7 +47,7 @@ from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.recording.children import ended_by_operator, parent_of
 from mainspring.engine.recording.destinations import command
 from mainspring.engine.recording.event_details import read_detail
-from mainspring.engine.recording.sagas import check_rewind, then_rows
+from mainspring.engine.recording.saga_rows import check_rewind, then_rows
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.stepping.open_tasks import still_open

@@ -22,7 +22,7 @@ from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.lanes import Lane, Lanes
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.inputs.pending import Pending
-from mainspring.engine.inputs.streams import row_alone, whole_stream
+from mainspring.engine.inputs.stored_streams import row_alone, whole_stream
 from mainspring.engine.operations.pauses import FLEET, Paused, Pauses, PauseWork, ResumeWork
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime

@@ -16,7 +16,7 @@ from mainspring.core.failures import DeadlinePassed
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.children import STARTS, open_children, parent_at
 from mainspring.engine.recording.destinations import command
 from mainspring.engine.recording.destinations import timer as timer_of
@@ -61,7 +61,7 @@ class Rewind(Struct, frozen=True):
     timers: list[tuple[EventRow, datetime]]
     unanswered: list[EventRow]
     asked: list[EventRow]
-    outcomes: list[EventRow]
+    answers: list[EventRow]
 
     def unit(self, row: InstanceRow, entry: WorkflowEntry, reason: str, actor: str, now_us: int) -> Unit:
         """Return what records it.
@@ -107,7 +107,7 @@ class Rewind(Struct, frozen=True):
             context=row.context,
             definition_version=row.definition_version,
             renews=True,
-            accepts=tuple(_as_input(row, outcome, part) for part, outcome in enumerate(self.outcomes, 1)),
+            accepts=tuple(_as_input(row, answer, part) for part, answer in enumerate(self.answers, 1)),
             outputs=tuple(outputs),
             # Whatever timers are there belong to both parts; those that count are set anew.
             cancel_all="timers",
@@ -125,16 +125,16 @@ def rewind(entry: WorkflowEntry, row: InstanceRow, rows: Sequence[EventRow], ver
     left = [event for event in counting if event.version > version]
     answers = {event.cause: event for event in left if event.event in ("Received", "Kept") and event.kind == "result"}
     unanswered = [event for event in kept if event.event in ("Sent", "Resent") and event.version in answers]
-    outcomes = [answers[event.version] for event in kept if event.event in STARTS and event.version in answers]
-    outcomes += _replies(row, kept, left)
+    again = [answers[event.version] for event in kept if event.event in STARTS and event.version in answers]
+    again += _replies(row, kept, left)
     _check_children(row, kept, left)
     asked = still_open((event, read_detail(event.detail).key) for event in kept if event.detail is not None)
-    return Rewind(version, state, _waiting(kept), unanswered, asked, outcomes)
+    return Rewind(version, state, _waiting(kept), unanswered, asked, again)
 
 
 async def parent_was_told(store: Store, ref: Ref, parent: str) -> bool:
     """Return True if a parent knows how its child ended, or is about to. A parent that is gone needs no notice."""
-    # In the order in which the outcome travels, so that it cannot slip through between two looks.
+    # In the order in which an end travels, so that it cannot slip through between two looks.
     if any(output.kind == "end" for output in await store.outputs(ref, timers=False, limit=WAITING)):
         return True
     to = parent_at(parent)

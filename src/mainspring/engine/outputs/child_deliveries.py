@@ -16,7 +16,7 @@ from mainspring.core.route import route
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.inputs.delivered_output import child_end, input_of
 from mainspring.engine.inputs.pending import Inputs, Pending
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.outputs.fan_out import chunks, joined
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.paused_work import PausedWork
@@ -109,7 +109,7 @@ class ChildDeliveries:
     def _refuse(self, claim: OutputClaim, reason: str) -> None:
         failed = ChildFailed(claim.type, "refused", reason)
         own = f"{claim.workflow}/{claim.instance}/{claim.output.version}"
-        self._inputs.submit(self._outcome(claim, own, failed))
+        self._inputs.submit(self._end(claim, own, failed))
 
     def _fan_out(self, claim: OutputClaim) -> None:
         """Accept all parts in one commit, in pieces that a step can start."""
@@ -163,7 +163,7 @@ class ChildDeliveries:
         if end.parent is None:
             self._settlements.settle(claim)
         elif self._is_known(claim, end.parent):
-            self._inputs.submit(self._outcome(claim, end.parent, _said(claim, end)))
+            self._inputs.submit(self._end(claim, end.parent, _said(claim, end)))
 
     def _is_known(self, claim: OutputClaim, parent: str) -> bool:
         """Return True if the parent's workflow is known here; if not, leave the end to a worker that knows it."""
@@ -172,14 +172,14 @@ class ChildDeliveries:
             self._settlements.retry(claim, claim.attempts, SECOND_US, f"nobody here knows the parent {parent}")
         return known
 
-    def _outcome(self, claim: OutputClaim, parent: str, said: ChildCompleted | ChildFailed | Encoded) -> Pending:
+    def _end(self, claim: OutputClaim, parent: str, said: ChildCompleted | ChildFailed | Encoded) -> Pending:
         about = read_context(claim.context)
         own = f"{claim.workflow}/{claim.instance}/{claim.output.version}"
         context = Context(about.correlation_id, own, None, None, about.trace)
         return child_end(self._registry.codec, parent, said, context, self._store.now_us(), claim.output)
 
     async def _tell_joined(self, claim: OutputClaim, end: Ending) -> None:
-        """Make one message of all outcomes, and bring it to the parent."""
+        """Make one message of the ends of all parts, and bring it to the parent."""
         parent = end.parent or ""
         if not self._is_known(claim, parent):
             return
@@ -191,7 +191,7 @@ class ChildDeliveries:
         except Exception as error:  # noqa: BLE001  whatever an author's type refuses
             self._inputs.submit(self._cannot_join(claim, parent, error))
         else:
-            self._inputs.submit(self._outcome(claim, parent, said))
+            self._inputs.submit(self._end(claim, parent, said))
 
     def _joined(self, parent: str, rows: list[EventRow]) -> Encoded:
         codec = self._registry.codec
@@ -209,7 +209,7 @@ class ChildDeliveries:
         """Suspend a parent that cannot take what its fan-out came to; the dead letter can be retried when it can."""
         text = error_text(error)
         log.error("the results of %s cannot be told to %s: %s", claim.instance, parent, Quoted(text))
-        pending = self._outcome(claim, parent, ChildFailed(claim.instance, "failed", text))
+        pending = self._end(claim, parent, ChildFailed(claim.instance, "failed", text))
         pending.gives_up = f"the results of its fan-out cannot be told: {text}"
         pending.dead_letter = self._settlements.letter(claim, "its results cannot be told to its parent", text)
         return pending

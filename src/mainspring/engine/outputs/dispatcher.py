@@ -23,7 +23,7 @@ from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.outputs.subscriptions import Subscriptions
 from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.recording.error_text import error_text
-from mainspring.engine.recording.sagas import undone_by
+from mainspring.engine.recording.saga_rows import undone_by
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.this_worker import ThisWorker
@@ -79,7 +79,7 @@ class Dispatcher:
         # Nothing new is claimed: something is tried alone.
         self.resting = False
 
-    # ---- what is held
+    # ---- what is in hand
 
     @property
     def in_hand(self) -> int:
@@ -89,8 +89,8 @@ class Dispatcher:
 
     def outputs_in_hand(self) -> set[OutputKey]:
         """Return the outputs that a runner, a subscription or a task of their own has here."""
-        held = self.runners.outputs_in_hand() | self.subscriptions.outputs_in_hand()
-        return held | self.children.in_hand | self.replies.in_hand | self._undoing
+        carried_out = self.runners.outputs_in_hand() | self.subscriptions.outputs_in_hand()
+        return carried_out | self.children.in_hand | self.replies.in_hand | self._undoing
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
@@ -121,10 +121,10 @@ class Dispatcher:
         if capacity <= 0:
             runner.turned_away = True
         # What would only wait here goes to others.
-        return 0 if runner.held else capacity
+        return 0 if runner.held_back else capacity
 
     def leave_rest(self, queue: str) -> None:
-        """Note that there may be more than there was room for: it is claimed when there is room again."""
+        """Note that there may be more than there was capacity for: it is claimed when there is capacity again."""
         if runner := self.runners.by_queue.get(queue):
             runner.turned_away = True
 

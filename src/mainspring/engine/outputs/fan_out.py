@@ -1,4 +1,4 @@
-"""Fan-outs: an instance of its own for each, which starts the parts and counts their outcomes.
+"""Fan-outs: an instance of its own for each, which starts the parts and counts their ends.
 
 Its state is three numbers, whatever the number of parts: results stay in its stream until the last one has come. So a
 step of it costs the same at the ten-thousandth part as at the first, and the parent is stepped once.
@@ -136,15 +136,15 @@ def joined(codec: Codec, rows: Sequence[EventRow]) -> Joined:
     about: Parts = codec.decode(first.type or "", first.type_version, first.body or b"")
     starts = [row for row in rows if row.event in ("ChildStarted", "Sent")]
     part_at = {row.version: part for part, row in enumerate(starts)}
-    outcomes: dict[int, PartDone] = {}
+    ends: dict[int, PartDone] = {}
     for row in rows:
         if row.kind == Kind.RESULT and row.cause in part_at:
             said = codec.decode(row.type or "", row.type_version, row.body or b"")
-            outcomes.setdefault(part_at[row.cause], _part_done(said))
+            ends.setdefault(part_at[row.cause], _part_done(said))
     results: list[Any] = []
     failures: list[ChildFailed] = []
     for part in range(len(starts)):
-        done = outcomes.get(part, _UNKNOWN)
+        done = ends.get(part, _UNKNOWN)
         results.extend(restored(codec, done.results))
         if done.failure is not None:
             failures.append(ChildFailed(done.failure.child, done.failure.status, done.failure.error, part))

@@ -14,7 +14,7 @@ from mainspring.engine.handlers.job import Job
 from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.delivered_output import input_of
 from mainspring.engine.inputs.pending import Inputs
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.stored_values import encode_context, instance_id, read_context

@@ -22,7 +22,7 @@ from mainspring.engine.observer import about
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.recording.fan_out_parts import PartDone
-from mainspring.engine.recording.sagas import undone_by
+from mainspring.engine.recording.saga_rows import undone_by
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.engine.registry import Registry, is_internal
 from mainspring.engine.runtime import Runtime

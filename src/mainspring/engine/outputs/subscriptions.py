@@ -152,17 +152,17 @@ class Subscriptions:
         job, began_us = publication.job, self._store.now_us()
         try:
             failures: list[tuple[Handler, Exception]] = []
-            held = ""
+            held_back = ""
             for handler in publication.subscribers:
-                if self._runtime.hung.holds(handler.name):
-                    held = handler.name
+                if self._runtime.hung.holds_back(handler.name):
+                    held_back = handler.name
                     continue
                 error = await self._tell_one(handler, publication)
                 if error is not None:
                     failures.append((handler, error))
-            if held:
+            if held_back:
                 attempts = job.claim.attempts + bool(failures)
-                self._settlements.retry(job.claim, attempts, HELD_US, f"too many calls of {held} hang", began_us)
+                self._settlements.retry(job.claim, attempts, HELD_US, f"too many calls of {held_back} hang", began_us)
             elif failures:
                 self._again_or_bury(job.claim, failures, began_us)
             else:

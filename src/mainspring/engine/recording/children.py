@@ -1,4 +1,4 @@
-"""Parents and children: which began which, which children are open, and how a child's outcome comes to its parent."""
+"""Parents and children: which began which, which children are open, and how a child's end comes to its parent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STARTS: Final = ("ChildStarted", "FannedOut")
 
 
 class Parent(Struct, frozen=True, gc=False):
-    """Who waits for a child's outcome: an instance, and the version at which it started the child.
+    """Who waits for a child's end: an instance, and the version at which it started the child.
 
     >>> Parent(Ref("Orders", "o/1"), 3).output_id
     'Orders/o/1/3'
@@ -72,7 +72,7 @@ def has_children(loaded: Loaded) -> bool:
 
 
 def open_children(rows: Iterable[EventRow]) -> list[EventRow]:
-    """Return the starts in a stream that no outcome has answered, but for those that were to be abandoned.
+    """Return the starts in a stream that no end has answered, but for those that were to be abandoned.
 
     >>> [row.version for row in open_children([EventRow(2, "ChildStarted", 0), EventRow(3, "ChildStarted", 0),
     ...     EventRow(4, "Received", 0, kind="result", cause=2)])]

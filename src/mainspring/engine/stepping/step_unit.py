@@ -38,7 +38,7 @@ from mainspring.engine.recording.children import CHILDREN_MARK, end_output
 from mainspring.engine.recording.destinations import command, placed, timer
 from mainspring.engine.recording.error_text import ERROR_CHARACTERS
 from mainspring.engine.recording.event_details import read_detail
-from mainspring.engine.recording.sagas import then_rows
+from mainspring.engine.recording.saga_rows import then_rows
 from mainspring.engine.recording.stored_values import MICROSECOND, encode_context, instance_id, time_us_of
 from mainspring.engine.registry import Registry
 from mainspring.engine.stepping.open_tasks import opening_of

@@ -29,7 +29,7 @@ LONGEST_PAUSE_SECONDS: Final = 1.0
 TRIES_TOGETHER: Final = 4
 
 
-class Committer:
+class Batches:
     """Commits batches. `now_us` overrides the database's clock, `on_news` is called when there is unclaimed work."""
 
     def __init__(

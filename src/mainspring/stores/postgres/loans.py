@@ -15,7 +15,7 @@ from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.commit import Batches
 from mainspring.stores.postgres.dialect import DIALECT
 from mainspring.stores.postgres.faults import statement_failed, translated
 from mainspring.stores.postgres.session import SETTINGS
@@ -37,10 +37,10 @@ _NUMBER: Final = "SELECT pg_current_xact_id()::text::bigint"
 class Lender:
     """What loans have in common. Their number is bounded so that a connection is left for everything else."""
 
-    def __init__(self, address: Address, transactions: Transactions, committer: Committer) -> None:
+    def __init__(self, address: Address, transactions: Transactions, batches: Batches) -> None:
         self.address = address
         self.transactions = transactions
-        self.committer = committer
+        self.batches = batches
         self.places = asyncio.Semaphore(max(1, address.connections - 2))
 
 
@@ -93,7 +93,7 @@ class PostgresLoan:
             if transaction is None:
                 raise self._late()
             try:
-                return await run_async(advance(DIALECT, move, self._lender.committer.now_us()), transaction.rows)
+                return await run_async(advance(DIALECT, move, self._lender.batches.now_us()), transaction.rows)
             except MainspringError:
                 raise
             except Exception as cause:
@@ -141,14 +141,14 @@ class PostgresLoan:
         if lasts(outcomes, repeats=repeats):
             await self._end(None)
             if news:
-                self._lender.committer.tell()
+                self._lender.batches.tell()
         return outcomes
 
     async def _applied(self, transaction: Transaction, units: Sequence[Unit]) -> tuple[list[Outcome], bool]:
         """Apply units; once more where another process has just begun the instance: that is a fact the next time."""
         for left in reversed(range(TRIES)):
             try:
-                return await self._lender.committer.apply(transaction, self._worker, units)
+                return await self._lender.batches.apply(transaction, self._worker, units)
             except asyncpg.UniqueViolationError:
                 if not left:
                     raise

@@ -18,7 +18,7 @@ from mainspring.errors import DamagedRecordError
 from mainspring.port.loans import accepting
 from mainspring.port.records import Duplicate, InputRow, Outcome, Relayed, Unit
 from mainspring.stores.commit.rows import posted_letter, read_posted
-from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.commit import Batches
 from mainspring.stores.postgres.faults import AGAIN, FAULTY
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.transaction import Transaction, Transactions
@@ -36,9 +36,9 @@ USED_BEFORE: Final = "its message id was used before, for another message"
 class Relay:
     """Moves posted messages. `tell` is called when there is unclaimed work."""
 
-    def __init__(self, transactions: Transactions, committer: Committer, tell: Callable[[], None]) -> None:
+    def __init__(self, transactions: Transactions, batches: Batches, tell: Callable[[], None]) -> None:
         self._transactions = transactions
-        self._committer = committer
+        self._batches = batches
         self._tell = tell
 
     async def relay(self, limit: int) -> Relayed:
@@ -65,7 +65,7 @@ class Relay:
             rows = await transaction.rows("posted", limit, BYTES_AT_ONCE)
             if not rows:
                 return Relayed(0)
-            relayed = await Batch(transaction, self._committer, rows).move(together=together)
+            relayed = await Batch(transaction, self._batches, rows).move(together=together)
             await transaction.rows("delete_posted", [row[0] for row in rows])
         self._tell()
         return relayed
@@ -74,9 +74,9 @@ class Relay:
 class Batch:
     """Posted messages on their way, inside a transaction."""
 
-    def __init__(self, transaction: Transaction, committer: Committer, rows: Sequence[Row]) -> None:
+    def __init__(self, transaction: Transaction, batches: Batches, rows: Sequence[Row]) -> None:
         self._transaction = transaction
-        self._committer = committer
+        self._batches = batches
         self._count = len(rows)
         self._inputs: list[InputRow] = []
         # What cannot be an input, and why.
@@ -90,7 +90,7 @@ class Batch:
     async def move(self, *, together: bool) -> Relayed:
         """Accept them in their order: at once, or one by one where one of them makes the database fail."""
         if self._inputs and together:
-            outcomes, _ = await self._committer.apply(self._transaction, NOBODY, accepting(self._inputs))
+            outcomes, _ = await self._batches.apply(self._transaction, NOBODY, accepting(self._inputs))
             for row, outcome in zip(self._inputs, outcomes, strict=True):
                 self._judge(row, outcome)
         else:
@@ -99,14 +99,14 @@ class Batch:
         letters = tuple(posted_letter(row, reason) for row, reason in self._refused)
         if letters:
             buried = [Unit(letter.workflow, letter.instance, dead_letters=(letter,)) for letter in letters]
-            await self._committer.apply(self._transaction, NOBODY, buried)
+            await self._batches.apply(self._transaction, NOBODY, buried)
         return Relayed(self._count, letters)
 
     async def _accept_alone(self, row: InputRow) -> None:
         session = self._transaction.session
         await session.run("SAVEPOINT message")
         try:
-            (outcome,), _ = await self._committer.apply(self._transaction, NOBODY, accepting([row]))
+            (outcome,), _ = await self._batches.apply(self._transaction, NOBODY, accepting([row]))
         except (*FAULTY, asyncpg.UniqueViolationError) as fault:
             await session.run("ROLLBACK TO SAVEPOINT message")
             self._refused.append((row, f"the database refuses it: {fault}"))

@@ -24,7 +24,7 @@ from mainspring.stores.hints import Hints
 from mainspring.stores.postgres import tasks, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
-from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.commit import Batches
 from mainspring.stores.postgres.dialect import DIALECT
 from mainspring.stores.postgres.examination import Examiner
 from mainspring.stores.postgres.faults import FAULTY, LOST, translated
@@ -50,9 +50,9 @@ class Connected:
         self.hints = Hints(clock)
         self.presence = None if address.pooled else Presence(address, self.statements, self.hints.give)
         self.transactions = Transactions(address, self.pool, self.statements)
-        self.committer = Committer(address, self.transactions, now_us, self.tell)
-        self.lender = Lender(address, self.transactions, self.committer)
-        self.relay = Relay(self.transactions, self.committer, self.tell)
+        self.batches = Batches(address, self.transactions, now_us, self.tell)
+        self.lender = Lender(address, self.transactions, self.batches)
+        self.relay = Relay(self.transactions, self.batches, self.tell)
 
     async def _check_feed(self, session: Session) -> None:
         """Let positions continue behind those that are there: the tables may have been moved to this server."""
@@ -161,9 +161,9 @@ class PostgresStore(SqlStore):
     # ---- commit and work
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
-        committer = self._open().committer
+        batches = self._open().batches
         async with self._translated():
-            return await committer.commit(worker, units)
+            return await batches.commit(worker, units)
 
     async def lend(self, worker: int, limit_seconds: float) -> Loan:
         connected = self._open()

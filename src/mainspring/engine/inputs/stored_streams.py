@@ -15,7 +15,7 @@ from mainspring.engine.inputs.long_streams import (
     is_long,
     trusts,
 )
-from mainspring.engine.recording.sagas import take_row
+from mainspring.engine.recording.saga_rows import take_row
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
