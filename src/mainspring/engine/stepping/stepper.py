@@ -19,10 +19,8 @@ from mainspring.engine.inputs.budget import look
 from mainspring.engine.inputs.lanes import Lane, Lanes, Phase
 from mainspring.engine.inputs.loader import Loader
 from mainspring.engine.inputs.pending import Inputs, Pending, ReceiptStatus
-from mainspring.engine.inputs.refusals import not_met
 from mainspring.engine.inputs.sought_command import command_sought
 from mainspring.engine.inputs.stored_input import from_inbox
-from mainspring.engine.observer import about_input
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.paused_work import PausedWork
@@ -30,6 +28,7 @@ from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.broken_lanes import BrokenLanes
 from mainspring.engine.stepping.compensations import Compensations
 from mainspring.engine.stepping.disposition import (
     Bury,
@@ -43,18 +42,15 @@ from mainspring.engine.stepping.disposition import (
     disposition,
 )
 from mainspring.engine.stepping.duplicates import Duplicates
+from mainspring.engine.stepping.fault_report import report_fault
 from mainspring.engine.stepping.inbox import Inbox
 from mainspring.engine.stepping.refused_children import RefusedChildren
 from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.units import Units
 from mainspring.errors import InstancePurgedError, NewerTypeError
-from mainspring.logs import logger
-from mainspring.port.preconditions import Unmet
 from mainspring.port.records import (
     ENDED,
     Committed,
-    Conflict,
-    Duplicate,
     InputRow,
     Outcome,
     OutputClaim,
@@ -63,14 +59,10 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.store import Store
-from mainspring.port.tasks import Refused
 
-CONFLICTS_BEFORE_QUEUEING: Final = 5
 # Shares of one instance in a commit, so that a burst for it leaves turns and commits to the others: one is under way
 # while the other is made.
 SHARES_UNDER_WAY: Final = 2
-
-log = logger("mainspring.engine")
 
 
 class Stepper:
@@ -110,6 +102,7 @@ class Stepper:
         self._refused_children = RefusedChildren(self._units, committer, runtime.observer, self)
         self._inbox = Inbox(self._units, self._duplicates, committer, runtime, wakeups, self)
         self._loader = Loader(store, runtime, self.advance, committer.lull)
+        self._broken = BrokenLanes(lanes, self._loader, self._inbox, self._duplicates)
         self._paused = paused
 
     def submit(self, pending: Pending) -> None:
@@ -336,19 +329,14 @@ class Stepper:
             self._observer.taken(pending, unit, outcome, status, fault)
         if type(outcome) is Committed:
             if fault is not None:
-                what = (
-                    "%s is suspended: %s failed in it"
-                    if status == "suspended"
-                    else "%s: %s failed, and is a dead letter"
-                )
-                log.error(what, pending.ref, pending.type, exc_info=fault, extra=about_input(pending))
+                report_fault(pending, status, fault)
             if pending.answer is not None:
                 pending.answer.resolve(status)
             self._committed(lane, unit, outcome, outputs)
             if status == "suspended":
                 self._ends.tell(lane.ref, End("suspended", lane.error))
         else:
-            self._refused(lane, pending, outcome)
+            self._broken.refused(lane, pending, outcome)
         if not lane.under_way:
             self._settle(lane)
         elif lane.queue and lane.loaded:
@@ -369,54 +357,10 @@ class Stepper:
         if unit.cancel_all is not None and lane.status in ENDED:
             self._ends.tell(lane.ref, End(lane.status, lane.result))
 
-    def _refused(self, lane: Lane, pending: Pending, outcome: Outcome | Exception) -> None:
-        """Whatever was built on this unit is void too: the lane begins again when all of it has come back."""
-        lane.phase = Phase.BROKEN
-        match outcome:
-            case Conflict("version"):
-                pending.conflicts += 1
-                # What gave up has no message that could wait in the inbox.
-                stays = pending.position is not None or pending.gives_up is not None
-                if stays or pending.conflicts < CONFLICTS_BEFORE_QUEUEING:
-                    lane.returned.append(pending)
-                else:
-                    self._inbox.put(pending)
-            case Conflict("inbox") if pending.position is None:
-                self._inbox.put(pending)
-            case Conflict("inbox"):
-                self._inbox.give_back(pending)
-            case Conflict():
-                # Another worker took the input, or relieved us of the output that it answers: its outcome counts.
-                log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
-            case Duplicate(same):
-                self._duplicates.take(pending, same)
-            case Refused(reason):
-                self._duplicates.refused(pending, reason)
-            case Unmet():
-                not_met(pending, outcome)
-            case _:
-                self._failed(lane, pending, outcome)
-
-    def _failed(self, lane: Lane, pending: Pending, error: Any) -> None:
-        """The store is in trouble: callers get the error; what came from the store itself is retried."""
-        if pending.answer is not None and not pending.awaits_end_of(error):
-            pending.answer.fail(error)
-        else:
-            log.warning("%s: commit failed, will be tried again: %s", pending.ref, error)
-            pending.conflicts = -1
-            lane.returned.append(pending)
-
     def _settle(self, lane: Lane) -> None:
         """Nothing is under way in this lane any more."""
         if lane.phase is Phase.BROKEN:
-            pause = any(pending.conflicts < 0 for pending in lane.returned)
-            lane.queue.extendleft(reversed(lane.returned))
-            lane.returned.clear()
-            lane.forget()
-            if pause:
-                self._inbox.later(lambda: self._mend(lane))
-            else:
-                self._mend(lane)
+            self._broken.settle(lane)
         elif lane.queue:
             self.advance(lane)
         elif lane.status in ENDED or lane.status == "suspended" or lane.elsewhere:
@@ -425,12 +369,3 @@ class Stepper:
                 lane.forget()  # but not what it has spent: it may begin anew for ever
             else:
                 self.lanes.drop(lane)
-
-    def _mend(self, lane: Lane) -> None:
-        lane.phase = Phase.OPEN
-        for pending in lane.queue:
-            pending.conflicts = max(pending.conflicts, 0)
-        if lane.queue or self._loader.loads(lane):
-            self._loader.request(lane)
-        else:
-            self.lanes.drop(lane)
