@@ -27,6 +27,12 @@ def test_what_a_commit_needs_of_a_store_is_in_files_of_the_same_names() -> None:
         assert files(store) >= {"facts", "changes", "store", "work", "workers", "tasks"}
 
 
+def test_what_only_a_database_needs_is_in_files_of_the_same_names() -> None:
+    both = {"commit", "dialect", "faults", "loans", "schema", "statements", "examination"}
+    for store in ("sqlite", "postgres"):
+        assert files(store) >= both
+
+
 def test_every_verb_has_one_role() -> None:
     verbs: Counter[str] = Counter()
     for role in ROLES:
