@@ -76,8 +76,19 @@ export interface WorkflowFigures {
     handling: Spread | null;
     until_answer: Spread | null;
   }[];
+  timers: { type: string; set: number; fired: number; over: number }[];
   variants: { top: { steps: [string, string][]; count: number; share: number }[]; distinct: number; others: number };
   events: number;
+}
+
+export interface Advice {
+  kind: string;
+  workflow: string;
+  subject: string;
+  figure: string;
+  text: string;
+  link: string;
+  command: string;
 }
 
 export interface Figures {
@@ -85,6 +96,7 @@ export interface Figures {
   instances: number;
   events: number;
   workflows: WorkflowFigures[];
+  advice: Advice[];
 }
 
 export interface WhatIfDocument {

@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
+from mainspring.analysis.diagram.mining import machine_of
+from mainspring.analysis.figures.advice import advice_of
 from mainspring.analysis.figures.figures import (
     VARIANTS_SHOWN,
+    Advice,
     CommandFigures,
     Figures,
     StateFigures,
+    TimerFigures,
     WorkflowFigures,
     figures_of,
     moved_within,
@@ -23,6 +28,7 @@ from mainspring.analysis.figures.samples import RELATIVE_ERROR, Spread
 from mainspring.analysis.figures.timeline import ENDS, Throughput
 from mainspring.analysis.figures.variants import VariantsFound
 from mainspring.analysis.processes import Sharing
+from mainspring.analysis.reading.model import Machine
 from mainspring.analysis.texts import lasting, percent, sized
 from mainspring.app import Mainspring
 from mainspring.app.search import filter_of, microseconds
@@ -94,6 +100,7 @@ def stats(
 
     async def use(app: Mainspring) -> None:
         figures = await _read(app, where, window, variants, sharing_of(app, address, processes))
+        figures = replace(figures, advice=advice_of(figures, lambda name: _machine(app, name)))
         if plots is not None:
             from mainspring.cli.plotting import write_plots  # noqa: PLC0415  only who asks for pictures pays for them
 
@@ -120,6 +127,11 @@ async def _read(
         return await figures_of(app.engine.store, where, *window, variants, sharing, bar.update)
 
 
+def _machine(app: Mainspring, workflow: str) -> Machine | None:
+    entry = app.registry.workflows.get(workflow)
+    return None if entry is None else machine_of(entry)
+
+
 # ---- for people
 
 
@@ -131,10 +143,19 @@ def _write(figures: Figures) -> None:
         _write_durations(workflow)
         _write_states(workflow.states)
         _write_commands(workflow.commands)
+        _write_timers(workflow.timers)
         _write_variants(workflow.variants)
         _write_throughput(workflow.throughput)
+    _write_advice(figures.advice)
     if any(not spread.exact for workflow in figures.workflows for spread in _spreads(workflow)):
         click.echo(f"\nPercentiles of many values are within {RELATIVE_ERROR:.0%} of the exact ones.")
+
+
+def _write_advice(advice: Sequence[Advice]) -> None:
+    if advice:
+        click.secho("\nworth a look", bold=True)
+    for each in advice:
+        click.echo(f"{each.workflow}: {each.text}\n  {each.command}")
 
 
 def _spreads(workflow: WorkflowFigures) -> Sequence[Spread]:
@@ -199,6 +220,11 @@ def _write_commands(commands: Sequence[CommandFigures]) -> None:
     ]
     columns = ("command", "sent", "answered", "failed", "retried", "attempts", "handling p50", "p99", "to answer p50")
     _write_part((*columns, "sent again"), rows)
+
+
+def _write_timers(timers: Sequence[TimerFigures]) -> None:
+    rows = [(timer.type, f"{timer.set:,}", *_cells(timer.fired, timer.over)) for timer in timers]
+    _write_part(("timer", "set", "fired", "never fired"), rows)
 
 
 def _write_variants(variants: VariantsFound) -> None:

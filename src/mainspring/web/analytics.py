@@ -7,7 +7,9 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Response
 from msgspec.structs import replace
 
+from mainspring.analysis.figures.advice import advice_of
 from mainspring.analysis.figures.figures import VARIANTS_SHOWN, Figures, figures_of, moved_within
+from mainspring.analysis.reading.model import Machine
 from mainspring.analysis.stuck.held import not_going_on
 from mainspring.analysis.stuck.stuck import SHOWN, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.what_if.check import check_sample
@@ -54,6 +56,8 @@ def _counting(router: APIRouter, served: Served) -> None:
     ) -> Response:
         """Return figures of workflows: throughput, durations, failures, time in states, commands, paths and costs.
 
+        `advice` says what of it is worth a look, at most five things.
+
         What is counted is what happened between `since` and `until`. An answer may be some seconds old.
         """
         begin_us, end_us = microseconds("since", since), microseconds("until", until)
@@ -65,7 +69,13 @@ def _counting(router: APIRouter, served: Served) -> None:
             ("figures", where, begin_us, end_us, variants),
             lambda store: figures_of(store, where, begin_us, end_us, variants),
         )
-        return answer(figures)
+
+        def machine(name: str) -> Machine | None:
+            entry = app.registry.workflows.get(name)
+            return None if entry is None else served.machine(entry)
+
+        advice = await served.slow.compute(lambda: advice_of(figures, machine))
+        return answer(replace(figures, advice=advice))
 
     @router.get(
         "/stuck",

@@ -11,6 +11,7 @@ from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from msgspec import DecodeError, Raw, Struct, json
 
+from mainspring.analysis.diagram.mining import machine_of
 from mainspring.analysis.export.redaction import MARKER, Redaction
 from mainspring.analysis.export.viewed_store import viewed
 from mainspring.analysis.reading.model import Machine
@@ -18,6 +19,7 @@ from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
 from mainspring.codec.strict import scan
 from mainspring.engine.inputs.envelopes import checked_actor
+from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (
     DuplicateIdError,
     InstanceFailedError,
@@ -146,8 +148,7 @@ class Served:
         self.access = access or Access()
         self.slow = Slow(app)
         self.live = Live(app, self.shown, beside=self.slow.beside)
-        self.machines: dict[str, Machine] = {}
-        """Workflows as their code says they are, as far as they were asked for."""
+        self._machines: dict[str, Machine] = {}
         self.redaction = Redaction(payloads=True, fields=redact)
         self.redaction.check(app.registry)
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
@@ -156,6 +157,13 @@ class Served:
     def needs(self, permission: Permission) -> Any:
         """Return the dependency of a route that asks for a permission."""
         return Dependency(Needed(self.access, permission))
+
+    def machine(self, entry: WorkflowEntry) -> Machine:
+        """Return a workflow as its code says it is; code does not change while it runs. It takes a while at first."""
+        known = self._machines.get(entry.name)
+        if known is None:
+            known = self._machines[entry.name] = machine_of(entry)
+        return known
 
     def body(self, type: str | None, body: bytes | None) -> Raw | None:
         """Return a stored body as it may be shown: what is declared sensitive is not, nor is what is no JSON."""

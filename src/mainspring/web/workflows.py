@@ -12,11 +12,11 @@ from msgspec import Struct
 from mainspring.analysis.diagram.diagram import Diagram, diagram_of
 from mainspring.analysis.diagram.dot import to_dot
 from mainspring.analysis.diagram.mermaid import to_mermaid
-from mainspring.analysis.diagram.mining import machine_of, mined_of
+from mainspring.analysis.diagram.mining import mined_of
 from mainspring.analysis.diagram.svg import to_svg
 from mainspring.analysis.documentation.subject import Subject, subject_of
 from mainspring.analysis.lint.rules import Finding
-from mainspring.analysis.reading.model import Machine, shortened
+from mainspring.analysis.reading.model import shortened
 from mainspring.app.search import filter_of
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.web import models
@@ -123,7 +123,7 @@ def _reading(router: APIRouter, served: Served) -> None:
         entry = entry_of(served, name)
 
         def written() -> Subject:
-            machine = _machine(served, entry)
+            machine = served.machine(entry)
             return subject_of(served.app, entry, machine, diagram_of(machine, None))
 
         return answer(await served.slow.compute(written))
@@ -153,7 +153,7 @@ async def _diagram(
     entry = None if unknown else entry_of(served, name)
     machine = None
     if entry is not None and source != "history":
-        machine = await served.slow.compute(lambda: _machine(served, entry))
+        machine = await served.slow.compute(lambda: served.machine(entry))
     mined = None
     if source != "code":
         where = filter_of(workflow=name, updated_from=between[0], updated_to=between[1])
@@ -161,14 +161,6 @@ async def _diagram(
             ("mined", where, sample), lambda store: mined_of(store, name, entry, where, sample)
         )
     return await served.slow.compute(lambda: diagram_of(machine, mined, ignored=ignored))
-
-
-def _machine(served: Served, entry: WorkflowEntry) -> Machine:
-    """Return a workflow as its code says it is; code does not change while it runs."""
-    known = served.machines.get(entry.name)
-    if known is None:
-        known = served.machines[entry.name] = machine_of(entry)
-    return known
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

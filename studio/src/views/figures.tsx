@@ -2,19 +2,39 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Spread, WorkflowFigures } from "../documents";
+import type { Advice, Spread, WorkflowFigures } from "../documents";
 import { Card, Empty } from "../parts/basics";
 import { Lines, Meter } from "../parts/chart";
 import { link } from "../route";
 import { amount, duration, percent, several, shortType } from "../text";
 
-export function Bottlenecks({ figures }: { figures: WorkflowFigures }): JSX.Element {
+export function Bottlenecks({ figures, advice }: { figures: WorkflowFigures; advice: Advice[] }): JSX.Element {
   return (
     <>
+      <WorthALook advice={advice} />
       <Durations figures={figures} />
       <States figures={figures} />
       <Commands figures={figures} />
+      <Timers figures={figures} />
     </>
+  );
+}
+
+export function WorthALook({ advice }: { advice: Advice[] }): JSX.Element | null {
+  if (!advice.length) return null;
+  return (
+    <Card title="Worth a look" wide>
+      <ol class="plain">
+        {advice.map((each) => (
+          <li key={`${each.kind} ${each.workflow} ${each.subject}`}>
+            <p>
+              <b>{each.figure}</b> <a href={each.link}>{`${shortType(each.subject)}: ${each.kind}`}</a>{" "}
+              <span class="faint">{each.text}</span>
+            </p>
+          </li>
+        ))}
+      </ol>
+    </Card>
   );
 }
 
@@ -143,6 +163,36 @@ function Commands({ figures }: { figures: WorkflowFigures }): JSX.Element | null
                 <td class="number">{percent(command.retry_rate)}</td>
                 <td class="number">{duration(command.handling?.p50)}</td>
                 <td class="number">{duration(command.until_answer?.p50)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}
+
+function Timers({ figures }: { figures: WorkflowFigures }): JSX.Element | null {
+  if (!figures.timers.length) return null;
+  return (
+    <Card title="Timers" wide>
+      <div class="scroll">
+        <table aria-label="Timers">
+          <thead>
+            <tr>
+              <th>Timer</th>
+              <th class="number">set</th>
+              <th class="number">fired</th>
+              <th class="number">never fired</th>
+            </tr>
+          </thead>
+          <tbody>
+            {figures.timers.map((timer) => (
+              <tr key={timer.type}>
+                <td title={timer.type}>{shortType(timer.type)}</td>
+                <td class="number">{amount(timer.set)}</td>
+                <td class="number">{amount(timer.fired)}</td>
+                <td class="number">{amount(timer.over)}</td>
               </tr>
             ))}
           </tbody>

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { ask, path } from "../api";
-import type { Figures, FindingDocument, FindingsDocument, MessageDescribed, SubjectDocument, WorkflowDocument, WorkflowFigures } from "../documents";
+import type { Advice, Figures, FindingDocument, FindingsDocument, MessageDescribed, SubjectDocument, WorkflowDocument, WorkflowFigures } from "../documents";
 import { useLoad } from "../hooks";
 import { Card, Empty, Shown, Tabs } from "../parts/basics";
 import { WorkflowDiagram } from "../parts/diagram";
@@ -58,7 +58,7 @@ export function WorkflowView({ name, route }: { name: string; route: Route }): J
       </header>
       <Tabs tabs={TABS} at={tab} to={(id) => link(["workflows", name], { tab: id === "diagram" ? undefined : id })} label="About this workflow" />
       {tab === "diagram" && <Diagram name={name} route={route} />}
-      {tab === "bottlenecks" && <WithFigures name={name}>{(figures) => <Bottlenecks figures={figures} />}</WithFigures>}
+      {tab === "bottlenecks" && <WithFigures name={name}>{(figures, advice) => <Bottlenecks figures={figures} advice={advice} />}</WithFigures>}
       {tab === "ways" && <WithFigures name={name}>{(figures) => <Variants figures={figures} />}</WithFigures>}
       {tab === "findings" && <Findings name={name} />}
       {tab === "what-if" && <WhatIfSample name={name} />}
@@ -91,7 +91,7 @@ function Diagram({ name, route }: { name: string; route: Route }): JSX.Element {
   );
 }
 
-function WithFigures({ name, children }: { name: string; children: (figures: WorkflowFigures) => JSX.Element }): JSX.Element {
+function WithFigures({ name, children }: { name: string; children: (figures: WorkflowFigures, advice: Advice[]) => JSX.Element }): JSX.Element {
   const figures = useLoad((signal) => ask<Figures>("analytics", { query: { workflow: name, variants: 20 }, signal }), [name]);
   return (
     <Shown of={figures} what="Counting">
@@ -100,7 +100,7 @@ function WithFigures({ name, children }: { name: string; children: (figures: Wor
         return own ? (
           <>
             <p class="faint">counted in {amount(found.instances)} instances</p>
-            {children(own)}
+            {children(own, found.advice)}
           </>
         ) : (
           <Empty>It has no instances yet.</Empty>

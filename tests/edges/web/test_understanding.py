@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 from msgspec import json
 
+from mainspring.analysis.figures.advice import LEAST
 from mainspring.analysis.figures.figures import Figures
 from mainspring.analysis.outlines import OutlinePage
 from mainspring.analysis.stuck.stuck import StuckFound
@@ -21,9 +22,10 @@ from mainspring.web.api import api
 from mainspring.web.problems import Refusal
 from mainspring.web.slow import READS_AT_ONCE, Slow
 from mainspring.web.workflows import DrawnDiagram
-from tests.edges.web.support import asked, counters
+from tests.edges.web.support import asked, counters, served
 from tests.edges.web.test_api import Client, count, serve
 from tests.support.waiting import until
+from tests.unit.analysis.planted import shop
 
 
 def test_a_workflow_is_drawn_from_its_code_and_its_history(tmp_path: Path) -> None:
@@ -74,6 +76,30 @@ def test_figures_stuck_instances_and_what_if_are_told(tmp_path: Path) -> None:
         assert (await client.get("/api/analytics?since=2026-01-01T00:00:00")).status_code == 422
 
     serve(tmp_path, use)
+
+
+def test_what_is_worth_a_look_is_told_with_the_figures() -> None:
+    async def use(client: Client) -> None:
+        for number in range(LEAST):
+            await client.post("/api/messages/PlaceOrder", json={"order_id": f"o-{number}"})
+
+        async def all_in(state: str) -> bool:
+            asked = {"workflow": "Orders", "state": state, "limit": LEAST}
+            return len((await client.get("/api/instances", params=asked)).json()["items"]) == LEAST
+
+        await until(lambda: all_in("AwaitingPickup"))
+        for number in range(LEAST):
+            await client.post("/api/messages/PickedUp", json={"order_id": f"o-{number}"})
+
+        answer = await client.get("/api/analytics?workflow=Orders")
+        found = json.decode(answer.content, type=Figures)
+        assert [(each.kind, each.subject) for each in found.advice] == [("timer never fires", "PaymentTimedOut")]
+
+    async def main() -> None:
+        async with served(shop()) as client:
+            await use(client)
+
+    asyncio.run(main())
 
 
 def test_instances_whose_rows_have_the_time_of_another_clock_are_counted_too(

@@ -51,6 +51,7 @@ def check(found: WorkflowFigures, naive: Naive) -> None:
         assert command.retried == sum(attempt > 1 for attempt in attempts)
         same(command.handling, naive.handling(command.type))
         same(command.until_answer, naive.until_answer(command.type))
+    assert {(step.source, step.message, step.target): step.count for step in found.steps} == naive.steps
     for variant in found.variants.top:
         assert variant.count <= naive.paths[variant.steps] <= variant.count + found.variants.uncertain
     assert sum(variant.count for variant in found.variants.top) + found.variants.others == naive.paths.total()

@@ -23,6 +23,7 @@ class Naive:
         self.durations: defaultdict[str, list[int]] = defaultdict(list)
         self.dwell: defaultdict[str, list[int]] = defaultdict(list)
         self.again: Counter[str] = Counter()
+        self.steps: Counter[tuple[str | None, str, str]] = Counter()
         self.paths: Counter[tuple[tuple[str, str], ...]] = Counter()
         self.answers: defaultdict[str, list[tuple[EventRow, EventRow]]] = defaultdict(list)
         self.sent = Counter(event.type or "" for event in self.events if event.event == "Sent")
@@ -43,6 +44,9 @@ class Naive:
         inputs = [event for event in run if event.state is not None]
         end = next((event for event in run if event.event in ENDS), None)
         changes = [inputs[0], *(b for a, b in pairwise(inputs) if a.state != b.state)]
+        for before, one in pairwise((None, *inputs)):
+            if one is not None and self._in(one):
+                self.steps[None if before is None else before.state, one.type or "", one.state or ""] += 1
         for a, b in pairwise(changes):
             if self._in(b):
                 self.dwell[a.state or ""].append(b.time_us - a.time_us)

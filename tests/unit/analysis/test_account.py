@@ -225,3 +225,49 @@ def test_a_reset_of_a_real_instance_is_read_through_the_seal(tmp_path: Path, sea
     assert (found.resets, found.begun, [state.state for state in found.states]) == (1, 1, ["Counted"])
     (state,) = found.states
     assert (state.waiting, state.again) == (1, 1)
+
+
+# ---- timers and steps
+
+
+def timer(version: int, seconds: float, type: str = "Late") -> Outline:
+    return outline(version, "Scheduled", seconds, type=type)
+
+
+def fired(version: int, seconds: float, cause: int, state: str = "A") -> Outline:
+    return outline(version, "Received", seconds, type="Late", state=state, kind="timer", cause=cause)
+
+
+def test_a_timer_fires_or_is_left_over_when_its_instance_ends() -> None:
+    rows = (BEGAN, TAKEN, timer(3, 0), timer(4, 0), timer(5, 0, "Later"), fired(6, 10, cause=3))
+    running = told(*rows)
+    ended = told(*rows, outline(7, "Completed", 20), status="completed")
+    assert [(each.type, each.set, each.fired, each.over) for each in running.timers] == [
+        ("Late", 2, 1, 0),
+        ("Later", 1, 0, 0),
+    ]
+    assert [(each.type, each.set, each.fired, each.over) for each in ended.timers] == [
+        ("Late", 2, 1, 1),
+        ("Later", 1, 0, 1),
+    ]
+
+
+def test_a_timer_that_a_reset_undid_is_not_left_over() -> None:
+    rows = (BEGAN, TAKEN, timer(3, 0), took(4, 10, "B"), timer(5, 10), outline(6, "Reset", 20, actor="ann"))
+    found = told(*rows, outline(7, "Completed", 30), resets={(1, 6): 3}, status="completed")
+    assert [(each.set, each.fired, each.over) for each in found.timers] == [(2, 0, 1)]
+
+
+def test_an_input_counts_as_a_step_from_the_state_in_which_it_came() -> None:
+    found = told(BEGAN, TAKEN, took(3, 10, "B"), took(4, 20, "B"), took(5, 30, "B"))
+    assert [(step.source, step.message, step.target, step.count) for step in found.steps] == [
+        ("B", "Go", "B", 2),
+        (None, "Place", "A", 1),
+        ("A", "Go", "B", 1),
+    ]
+
+
+def test_an_input_in_a_state_that_nobody_knows_is_no_step() -> None:
+    reset = outline(4, "Reset", 20, actor="ann")
+    found = told(BEGAN, TAKEN, took(3, 10, "B"), reset, took(5, 50, "C"), resets={(1, 4): None})
+    assert [(step.source, step.target) for step in found.steps] == [(None, "A"), ("A", "B")]

@@ -38,6 +38,13 @@ def test_the_document_of_an_example_is_the_one_that_was_approved(examples: Path)
     approved("stats/order_processing.json", f"{json.dumps(document, indent=1)}\n")
 
 
+def test_what_is_worth_a_look_stands_in_the_document_with_its_place(examples: Path) -> None:
+    (found,) = json.loads(call("stats", "--json", example="credit_limit").stdout)["advice"]
+    assert (found["kind"], found["workflow"]) == ("timer never fires", "OrderOnCredit")
+    assert (found["subject"], found["figure"]) == ("CreditCheckTimedOut", "0 of 20")
+    assert found["link"] == "#/workflows/OrderOnCredit"
+
+
 def test_a_window_in_which_nothing_happened_counts_nothing(examples: Path) -> None:
     document = json.loads(call("stats", "--json", "--until", "2020-01-01").stdout)
     assert (document["events"], document["workflows"]) == (0, [])

@@ -6,5 +6,6 @@ timeline    what began and what ended, by the minute, hour, day or week
 tally       counts and times of one workflow
 account     outlines to tallies, here or in several processes
 figures     what is told of workflows: figures_of
+advice      what of it is worth a look
 charts      the same as pictures
 """

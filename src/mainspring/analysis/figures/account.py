@@ -78,6 +78,8 @@ class Account:
                 run.take(version, type, state, time_us, counted)
             elif event in _SENDS:
                 run.send(version, type, time_us, counted)
+            elif event == "Scheduled":
+                run.schedule(version, type, counted)
             elif event == "Compensated":
                 run.undo(version, type, time_us, counted)
             elif event == "Compensating" and cause is None:

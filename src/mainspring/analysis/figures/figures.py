@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,6 +69,32 @@ class CommandFigures(Struct, frozen=True):
     again: int
 
 
+class TimerFigures(Struct, frozen=True):
+    """How often a timer was set and fired. `over` are those that had not fired when their instance ended.
+
+    >>> TimerFigures("PaymentTimedOut", 30, 2, 27).fired
+    2
+    """
+
+    type: str
+    set: int
+    fired: int
+    over: int
+
+
+class StepFigures(Struct, frozen=True):
+    """How often an input led from a state to another; from None where it was the first of its instance.
+
+    >>> StepFigures(None, "PlaceOrder", "AwaitingPayment", 30).source is None
+    True
+    """
+
+    source: str | None
+    message: str
+    target: str
+    count: int
+
+
 class WorkflowFigures(Struct, frozen=True):
     """All figures of one workflow.
 
@@ -93,6 +119,8 @@ class WorkflowFigures(Struct, frozen=True):
     resets: int
     states: tuple[StateFigures, ...]
     commands: tuple[CommandFigures, ...]
+    timers: tuple[TimerFigures, ...]
+    steps: tuple[StepFigures, ...]
     variants: VariantsFound
     events: int
     bytes: int
@@ -100,8 +128,31 @@ class WorkflowFigures(Struct, frozen=True):
     incomplete: int
 
 
+AdviceKind: TypeAlias = Literal[
+    "failures", "time in a state", "waiting for a worker", "retries", "timer never fires", "branch never taken"
+]
+
+
+class Advice(Struct, frozen=True):
+    """Something that is worth a look. `link` is where the studio shows it, `command` what to type for more.
+
+    >>> Advice("failures", "Orders", "ChargeCard", "12.0 %", "…", "#/workflows/Orders", "mainspring doctor").subject
+    'ChargeCard'
+    """
+
+    kind: AdviceKind
+    workflow: str
+    subject: str
+    figure: str
+    text: str
+    link: str
+    command: str
+
+
 class Figures(Struct, frozen=True):
     """The figures of all workflows that were looked at, by name; of what happened since a moment and before another.
+
+    `advice` is what of it is worth a look, if somebody has asked for that: see `advice_of`.
 
     >>> Figures(moment(0), None, None, 0, 0, ()).workflows
     ()
@@ -113,6 +164,7 @@ class Figures(Struct, frozen=True):
     instances: int
     events: int
     workflows: tuple[WorkflowFigures, ...]
+    advice: tuple[Advice, ...] = ()
 
 
 def moved_within(where: InstanceFilter, since_us: int | None, until_us: int | None) -> InstanceFilter:
@@ -177,6 +229,16 @@ def workflow_figures(workflow: str, tally: WorkflowTally, variants: int = VARIAN
         resets=tally.resets,
         states=_states(tally),
         commands=commands,
+        timers=tuple(
+            TimerFigures(type, count, tally.timers_fired[type], tally.timers_over[type])
+            for type, count in sorted(tally.timers_set.items())
+        ),
+        steps=tuple(
+            StepFigures(*step, count)
+            for step, count in sorted(
+                tally.steps.items(), key=lambda found: (-found[1], found[0][0] or "", found[0][1:])
+            )
+        ),
         variants=tally.variants.most(variants),
         events=tally.events,
         bytes=tally.bytes,

@@ -29,6 +29,7 @@ _COUNTS: Final = (
     *("events", "bytes", "begun", "faults", "suspensions", "resets", "incomplete"),
     *("overdue_count", "suspended_count"),
 )
+_COUNTERS: Final = ("statuses", "entered_again", "steps", "timers_set", "timers_fired", "timers_over")
 _SEND_FAILED: Final = type_of(SendFailed).name
 
 
@@ -125,6 +126,12 @@ class WorkflowTally:
         self.dwell: defaultdict[str, Sample] = defaultdict(Sample)
         self.commands: defaultdict[str, CommandTally] = defaultdict(CommandTally)
         self.entered_again: Counter[str] = Counter()
+        # In which state, which input led to which: None is the state before the first.
+        self.steps: Counter[tuple[str | None, str, str]] = Counter()
+        # Timers by their type; `over` are those that had not fired when their instance ended.
+        self.timers_set: Counter[str] = Counter()
+        self.timers_fired: Counter[str] = Counter()
+        self.timers_over: Counter[str] = Counter()
         self.variants = Variants()
         # All that have not ended, by state; those of them that are neither suspended nor overdue once more, so that
         # none is found twice.
@@ -152,8 +159,8 @@ class WorkflowTally:
         """Take what another has counted of other instances."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.statuses.update(other.statuses)
-        self.entered_again.update(other.entered_again)
+        for name in _COUNTERS:
+            getattr(self, name).update(getattr(other, name))
         for mine, theirs in (
             (self.durations, other.durations),
             (self.dwell, other.dwell),
@@ -197,6 +204,7 @@ class Run:
         "step",
         "taken_at",
         "tally",
+        "timers",
         "types",
         "undone_at",
         "version",
@@ -218,11 +226,18 @@ class Run:
         self.visited: set[str] = set()
         self.types: set[str] = set()
         self.sent: dict[int, tuple[CommandTally, int]] = {}
+        self.timers: dict[int, str] = {}
         self.ended = self.held = False
         self.whole = True
 
     def take(self, version: int, type: str | None, state: str, time_us: int, counted: bool) -> None:
         """Take an input: the state may be another one from now on."""
+        # One whose state is not known, as behind a reset, took no step that could be named.
+        if counted and self.whole and (self.state is not None or not self.visited):
+            self.tally.steps[self.state, type or NOT_KEPT, state] += 1
+        self._take(version, type, state, time_us, counted)
+
+    def _take(self, version: int, type: str | None, state: str, time_us: int, counted: bool) -> None:
         step = (type or NOT_KEPT, state)
         if step != self.step:
             self.step = step
@@ -237,7 +252,7 @@ class Run:
     def undo(self, version: int, type: str | None, time_us: int, counted: bool) -> None:
         """Take a compensation. It names no state, as it is no input of the author's: the instance stays where it is."""
         if self.state is not None:
-            self.take(version, type, self.state, time_us, counted)
+            self._take(version, type, self.state, time_us, counted)
             self.undone_at = version
 
     def _enter(self, version: int, state: str, time_us: int, counted: bool) -> None:
@@ -265,10 +280,21 @@ class Run:
             command.again += name in self.types
         self.types.add(name)
 
+    def schedule(self, version: int, type: str | None, counted: bool) -> None:
+        """Note a timer: when it fires, it says only which version set it."""
+        if counted:
+            self.timers[version] = type or NOT_KEPT
+            self.tally.timers_set[type or NOT_KEPT] += 1
+        if len(self.timers) > SENDS_KEPT:
+            del self.timers[next(iter(self.timers))]
+
     def answer(
         self, cause: int, type: str | None, time_us: int, attempt: int | None, duration_us: int | None, counted: bool
     ) -> None:
         """Take the answer to a command; one that was not read, or was answered before, counts for nobody."""
+        timer = self.timers.pop(cause, None)
+        if timer is not None and counted:
+            self.tally.timers_fired[timer] += 1
         command, sent_us = self.sent.pop(cause, (None, 0))
         if command is not None and counted:
             command.answer(type, attempt, duration_us, time_us - sent_us)
@@ -276,9 +302,11 @@ class Run:
     def end(self, status: str, time_us: int, counted: bool) -> None:
         """Take its end. A state that the last input led to was not waited in, unless somebody outside ended it."""
         self.ended = True
+        timers, self.timers = self.timers, {}
         if not counted:
             return
         tally = self.tally
+        tally.timers_over.update(timers.values())
         tally.timeline.add(time_us, status)
         tally.durations[status].values.append(time_us - self.began_us)
         if not self.whole:
@@ -309,6 +337,8 @@ class Run:
     def go_back(self, to: int | None, version: int, time_us: int, counted: bool) -> None:
         """Take a reset: the state is again what it was, where that is still known."""
         self.tell_path(None)
+        # What was set behind that is undone; where to is not known, nobody can say what is.
+        self.timers = {at: type for at, type in self.timers.items() if to is not None and at <= to}
         while self.moves and (to is None or self.moves[-1][0] > to):
             self.moves.pop()
         before = self.moves[-1][1] if self.moves else None
