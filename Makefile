@@ -1,7 +1,7 @@
 # mainspring: every target sets up what it needs on a machine with Python ≥ 3.11 and make.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint check format bench soak docs dist everywhere lock clean studio browser
+.PHONY: help setup demo test lint check format bench soak docs dist everywhere lock clean studio browser poolers
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -36,6 +36,11 @@ browser: ## Install the browser that the studio's tests need, where apt can
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
 		command -v apt-get >/dev/null && apt-get update >/dev/null 2>&1 && apt-get install --yes --no-install-recommends chromium >/dev/null 2>&1; } || \
 		echo "there is no Chromium and it cannot be installed here: the studio's tests in a browser will be skipped"
+
+poolers: ## Install the PgBouncer that some tests on PostgreSQL need, where apt can
+	@command -v pgbouncer >/dev/null || { \
+		command -v apt-get >/dev/null && apt-get update >/dev/null 2>&1 && apt-get install --yes --no-install-recommends pgbouncer >/dev/null 2>&1; } || \
+		echo "there is no PgBouncer and it cannot be installed here: the tests behind a real pooler will be skipped"
 
 test: $(READY) ## Run the tests, on all cores
 	@$(BIN)/python studio/make_page.py --if-possible

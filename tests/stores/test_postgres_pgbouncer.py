@@ -1,10 +1,6 @@
 """Behind a real PgBouncer in transaction mode, where the machine has one: what works, and what is off."""
 
 import asyncio
-import shutil
-import subprocess
-import tempfile
-import time
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
@@ -22,65 +18,23 @@ from tests.engine.test_stepping import shop
 from tests.stores.postgres_renumbered import renumbered
 from tests.stores.postgres_support import opened
 from tests.stores.sqlite_model import compare
-from tests.support.ports import free_port
+from tests.support.postgres.pgbouncer import pgbouncer
 from tests.support.postgres.proxy import through
-from tests.support.postgres.server import Unavailable, _account, own_schema, shared_server
+from tests.support.postgres.server import Unavailable, own_schema, shared_server
 from tests.support.running import run
 
-START_SECONDS = 60
 POOLED = "A pooler in transaction mode stands before the server, and the URL does not say so"
-SETTINGS = """
-[databases]
-* = host=127.0.0.1 port={server} user=postgres
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = 3
-"""
 
 
 @pytest.fixture(scope="module")
 def pooler() -> Generator[str]:
     """The URL of the server through a pooler, of which it does not tell."""
-    program = shutil.which("pgbouncer")
-    if program is None:
-        pytest.skip("no pgbouncer on the PATH")
     try:
-        server, account, port = shared_server().url, _account(), free_port()
+        server = shared_server().url
     except Unavailable as reason:
         pytest.skip(f"no PostgreSQL: {reason}")
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # PgBouncer refuses to be root
-        settings = Path(folder) / "pgbouncer.ini"
-        settings.write_text(SETTINGS.format(server=urlsplit(server).port, port=port))
-        process = subprocess.Popen(  # noqa: S603  the program that was found
-            [program, "-q", settings], user=None if account is None else account.pw_uid, stderr=subprocess.DEVNULL
-        )
-        try:
-            wait_for(port)
-            yield through(server, port)
-        finally:
-            process.terminate()
-            process.wait(START_SECONDS)
-
-
-def wait_for(port: int) -> None:
-    async def connected() -> None:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.close()
-        await writer.wait_closed()
-
-    ends = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            return asyncio.run(connected())
-        except OSError:
-            if time.monotonic() > ends:
-                raise
-            time.sleep(0.02)  # it does not tell when it listens
+    with pgbouncer(urlsplit(server).port) as port:
+        yield through(server, port)
 
 
 @pytest.fixture
