@@ -17,31 +17,13 @@ from mainspring.stores.postgres import PostgresStore
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.proof.postgres_faults.stage import connected
-from tests.proof.postgres_faults.standby import Pair
+from tests.proof.postgres_faults.standby import Pair, paired
 from tests.stores.postgres_support import inside, opened
-from tests.support.postgres.server import Server, Unavailable
 from tests.support.running import run
 from tests.support.soaking import some_of
 from tests.support.waiting import until
 
 LEASE_US = 30_000_000
-
-
-@asynccontextmanager
-async def paired() -> AsyncGenerator[Pair]:
-    """Give a server with a synchronous standby, and a user who may do nothing but work."""
-    async with AsyncExitStack() as stack:
-        try:
-            pair = Pair(Server(settings={"fsync": "off"}))
-            for server in (pair.primary, pair.standby):
-                stack.push_async_callback(asyncio.to_thread, server.remove)
-            await asyncio.to_thread(pair.primary.start)
-            async with connected(pair.primary.url) as operator:
-                await operator.execute("CREATE ROLE ann LOGIN; GRANT CREATE ON DATABASE postgres TO ann")
-            await pair.pair()
-        except Unavailable as reason:
-            pytest.skip(f"no PostgreSQL: {reason}")
-        yield pair
 
 
 def anns(pair: Pair) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from mainspring.stores.postgres import session
 from tests.proof.postgres_faults.stage import END_SESSIONS, Stage, at_database, connected
-from tests.support.postgres.server import Server
+from tests.support.postgres.server import Server, Unavailable
 from tests.support.waiting import until
 
 BETWEEN = 15
@@ -58,6 +60,23 @@ class Pair:
             await operator.execute("ALTER SYSTEM RESET synchronous_standby_names")
             await operator.execute("SELECT pg_reload_conf()")
         self.primary, self.standby = self.standby, self.primary
+
+
+@asynccontextmanager
+async def paired() -> AsyncGenerator[Pair]:
+    """Give a server with a synchronous standby, and a user who may do nothing but work."""
+    async with AsyncExitStack() as stack:
+        try:
+            pair = Pair(Server(settings={"fsync": "off"}))
+            for server in (pair.primary, pair.standby):
+                stack.push_async_callback(asyncio.to_thread, server.remove)
+            await asyncio.to_thread(pair.primary.start)
+            async with connected(pair.primary.url) as operator:
+                await operator.execute("CREATE ROLE ann LOGIN; GRANT CREATE ON DATABASE postgres TO ann")
+            await pair.pair()
+        except Unavailable as reason:
+            pytest.skip(f"no PostgreSQL: {reason}")
+        yield pair
 
 
 @asynccontextmanager

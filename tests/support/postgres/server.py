@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -174,6 +175,15 @@ class Server:
         self.process.send_signal(signal.SIGQUIT if kill else signal.SIGINT)
         self.process.wait(START_SECONDS)
         self.process = None
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Send a signal to all its processes: in one that hangs all are stopped (SIGSTOP), those of sessions too."""
+        if self.process is None:
+            return
+        os.kill(self.process.pid, number)  # first: one that is stopped starts no other
+        for child in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(child), number)
 
     def is_ready(self) -> bool:
         """Tell whether connections are accepted."""
