@@ -7,7 +7,7 @@ it is or corrected, and discarded, as any other.
 
 from __future__ import annotations
 
-import base64
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -49,12 +49,12 @@ class Undelivered(Struct, frozen=True, gc=False, omit_defaults=True):
         try:
             return cls(readable, body.decode())
         except UnicodeDecodeError:
-            return cls(readable, None, base64.b64encode(body).decode())
+            return cls(readable, None, b64encode(body).decode())
 
     @property
     def bytes(self) -> bytes:
         """The bytes, exactly as they came."""
-        return base64.b64decode(self.base64) if self.base64 is not None else (self.text or "").encode()
+        return b64decode(self.base64) if self.base64 is not None else (self.text or "").encode()
 
 
 _encode = json.Encoder().encode
@@ -64,9 +64,11 @@ _decode = json.Decoder(Undelivered).decode
 def undelivered_in(letter: DeadLetter) -> Undelivered:
     """Return what a dead letter of an edge holds."""
     try:
-        return _decode(letter.body)
-    except UNREADABLE as error:
+        found = _decode(letter.body)
+        b64decode(found.base64 or "", validate=True)
+    except (*UNREADABLE, ValueError) as error:
         raise DamagedRecordError(f"dead letter {letter.id}", f"{shown(letter.body, 80)}: {error}") from error
+    return found
 
 
 async def keep_undelivered(

@@ -258,6 +258,6 @@ def _retry_after(text: str) -> timedelta | None:
         return timedelta(seconds=int(text[:RETRY_AFTER_DIGITS]))
     try:
         date = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(timedelta(0), (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC))

@@ -51,6 +51,7 @@ from mainspring.telemetry.w3c import trace_of
 from mainspring.testing.samples import Counter, LeaveRequests
 from mainspring.web.access import read_tokens
 from mainspring.web.connections import read_limits
+from tests.edges.fuzzing.answers import answer_readers, kept_readers
 from tests.edges.fuzzing.exchange import SECRET, Exchange, request
 from tests.edges.fuzzing.fuzz import Reader
 from tests.unit.codec.shop import Everything, codec_for
@@ -69,7 +70,8 @@ def readers() -> Generator[list[Reader]]:
     with Exchange() as exchange, tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         outside = [*_http(exchange), *_wire(exchange), *_brokers(exchange)]
-        yield [*outside, *_files(folder), *_texts(), *_stored(folder, exchange.app)]
+        kept = [*_stored(folder, exchange.app), *kept_readers(exchange)]
+        yield [*outside, *answer_readers(exchange), *_files(folder), *_texts(), *kept]
 
 
 def _http(exchange: Exchange) -> list[Reader]:

@@ -405,6 +405,7 @@ def test_nothing_is_unpacked() -> None:
         (429, {}, b"", CallError, "answered 429"),
         (429, {"retry-after": "120"}, b"", RetryLaterError, "answered 429"),
         (503, {"retry-after": "x"}, b"", CallError, "answered 503"),
+        (503, {"retry-after": f"Wed, 21 Oct {2**63} 07:28:00 GMT"}, b"", CallError, "answered 503"),
     ],
 )
 def test_what_is_answered_says_whether_to_try_again(

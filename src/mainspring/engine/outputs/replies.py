@@ -20,6 +20,8 @@ from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.stored_values import encode_context, instance_id, read_context
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.errors import DamagedRecordError
+from mainspring.errors.reading import UNREADABLE
 from mainspring.logs import logger
 from mainspring.port.ids import MARK
 from mainspring.port.records import Outcome, OutputClaim, OutputKey, Ref, Remembered, Unit
@@ -93,7 +95,10 @@ class Replies:
         found = await self._store.remembered(f"reply:{request}")
         if found is None or found.type is None:
             return False, None
-        kept = _decode(found.body)
+        try:
+            kept = _decode(found.body)
+        except UNREADABLE as error:
+            raise DamagedRecordError("remembered", f"the reply to {request}: {error}") from error
         if ref is not None and kept.sender != str(ref):
             return False, None
         return True, self._registry.codec.decode(found.type, found.type_version, bytes(kept.body))
