@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mainspring.engine.handlers.policies.checks import LONGEST, microseconds
+from mainspring.engine.handlers.policies.checks import LONGEST
 from mainspring.engine.handlers.policies.retry import LONGEST_ASKED, Retry
 from mainspring.errors import DoNotRetryError, RetryLaterError, SettingError
 
-SECOND = 1_000_000
+SECOND = timedelta(seconds=1)
 ALMOST_ONE = 1 - 2**-53
 randoms = st.floats(min_value=0, max_value=1, exclude_max=True)
 attempts = st.integers(min_value=1, max_value=2**63) | st.integers(min_value=1, max_value=40)
@@ -26,46 +26,50 @@ def retries(draw: st.DrawFn) -> Retry:
 
 @given(retry=retries(), attempts=attempts, random=randoms)
 def test_a_delay_is_never_under_the_minimum_and_never_over_the_cap(retry: Retry, attempts: int, random: float) -> None:
-    assert microseconds(retry.minimum) <= retry.delay_us(attempts, random) <= microseconds(retry.cap)
+    assert retry.minimum <= retry.delay(attempts, random) <= retry.cap
 
 
 @given(retry=retries(), attempts=attempts, random=randoms)
 def test_jitter_only_shortens_and_more_attempts_only_lengthen(retry: Retry, attempts: int, random: float) -> None:
     steady = replace(retry, jitter=False)
 
-    assert retry.delay_us(attempts, random) <= steady.delay_us(attempts, random)
-    assert retry.delay_us(attempts, random) <= retry.delay_us(attempts + 1, random)
+    assert retry.delay(attempts, random) <= steady.delay(attempts, random)
+    assert retry.delay(attempts, random) <= retry.delay(attempts + 1, random)
 
 
 def test_the_default_doubles_from_a_second_to_a_minute() -> None:
-    delays = [Retry(jitter=False).delay_us(attempts, 0.0) for attempts in range(1, 9)]
+    delays = [Retry(jitter=False).delay(attempts, 0.0) for attempts in range(1, 9)]
 
     assert delays == [s * SECOND for s in (1, 2, 4, 8, 16, 32, 60, 60)]
 
 
 def test_jitter_spreads_over_the_whole_range() -> None:
-    assert Retry().delay_us(3, 0.0) == 0
-    assert Retry().delay_us(3, 0.5) == 2 * SECOND
-    assert Retry().delay_us(3, ALMOST_ONE) == 4 * SECOND - 1
+    assert Retry().delay(3, 0.0) == timedelta(0)
+    assert Retry().delay(3, 0.5) == 2 * SECOND
+    assert Retry().delay(3, ALMOST_ONE) == 4 * SECOND - timedelta(microseconds=1)
 
 
 def test_jitter_spreads_from_the_minimum_on() -> None:
     patient = Retry(minimum=timedelta(seconds=3))
 
-    assert [patient.delay_us(1, random) for random in (0.0, ALMOST_ONE)] == [3 * SECOND, 3 * SECOND]
-    assert [patient.delay_us(3, random) for random in (0.0, 0.5, ALMOST_ONE)] == [3_000_000, 3_500_000, 3_999_999]
-    assert Retry(minimum=timedelta(seconds=3), jitter=False).delay_us(1, 0.5) == 3 * SECOND
+    assert [patient.delay(1, random) for random in (0.0, ALMOST_ONE)] == [3 * SECOND, 3 * SECOND]
+    assert [patient.delay(3, random) for random in (0.0, 0.5, ALMOST_ONE)] == [
+        timedelta(seconds=seconds) for seconds in (3, 3.5, 3.999_999)
+    ]
+    assert Retry(minimum=timedelta(seconds=3), jitter=False).delay(1, 0.5) == 3 * SECOND
 
 
 def test_a_delay_without_jitter_is_right_to_the_microsecond() -> None:
     """1.2 is a little less as a binary number: that must not cut a microsecond off."""
     steady = Retry(first=timedelta(seconds=1), multiplier=1.2, jitter=False)
 
-    assert [steady.delay_us(attempts, 0.0) for attempts in (1, 2, 3, 4)] == [1_000_000, 1_200_000, 1_440_000, 1_728_000]
+    assert [steady.delay(attempts, 0.0) for attempts in (1, 2, 3, 4)] == [
+        timedelta(seconds=seconds) for seconds in (1, 1.2, 1.44, 1.728)
+    ]
 
 
 def test_a_first_delay_of_nothing_stays_nothing_however_often_it_doubles() -> None:
-    assert Retry(first=timedelta(0), jitter=False).delay_us(10**6, 0.0) == 0
+    assert Retry(first=timedelta(0), jitter=False).delay(10**6, 0.0) == timedelta(0)
 
 
 def test_the_last_attempt_is_the_last() -> None:
@@ -88,10 +92,10 @@ def test_a_handler_can_say_that_trying_again_is_useless() -> None:
 def test_a_handler_can_say_when_trying_again_makes_sense_but_not_sooner_than_the_policy_and_not_in_a_year() -> None:
     steady = Retry(jitter=False)
 
-    assert steady.wait_us(RetryLaterError("busy", timedelta(seconds=90)), 1, 0.5) == 90 * SECOND
-    assert steady.wait_us(RetryLaterError("busy", timedelta(0)), 3, 0.5) == steady.delay_us(3, 0.5)
-    assert steady.wait_us(RetryLaterError("busy", timedelta(days=400)), 1, 0.5) == microseconds(LONGEST_ASKED)
-    assert steady.wait_us(TimeoutError(), 3, 0.5) == steady.delay_us(3, 0.5)
+    assert steady.wait(RetryLaterError("busy", timedelta(seconds=90)), 1, 0.5) == 90 * SECOND
+    assert steady.wait(RetryLaterError("busy", timedelta(0)), 3, 0.5) == steady.delay(3, 0.5)
+    assert steady.wait(RetryLaterError("busy", timedelta(days=400)), 1, 0.5) == LONGEST_ASKED
+    assert steady.wait(TimeoutError(), 3, 0.5) == steady.delay(3, 0.5)
     with pytest.raises(SettingError, match="timedelta"):
         RetryLaterError("busy", 90)  # pyright: ignore[reportArgumentType]  what no type checker would allow
 

@@ -13,6 +13,7 @@ from mainspring.core.messages import Kind, type_of
 from mainspring.core.route import route
 from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.job import MICROSECONDS, Job, as_exception, envelope_of
+from mainspring.engine.handlers.policies.checks import microseconds
 from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.delivered_output import input_of
 from mainspring.engine.inputs.pending import NEVER_US, Inputs
@@ -208,7 +209,7 @@ class Subscriptions:
         attempts = claim.attempts + 1
         for handler, error in failures:
             if handler.options.retry.wants_another(error, attempts):
-                delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
+                delay_us = microseconds(handler.options.retry.wait(error, attempts, self._runtime.random()))
                 self._settlements.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}", began_us)
                 return
         last, error = failures[0]

@@ -33,8 +33,8 @@ class Retry(Struct, frozen=True):
 
     >>> Retry(max_attempts=5, never=(ValueError,)).wants_another(TimeoutError(), attempts=4)
     True
-    >>> Retry(jitter=False).delay_us(attempts=3, random=0.5)
-    4000000
+    >>> Retry(jitter=False).delay(attempts=3, random=0.5)
+    datetime.timedelta(seconds=4)
     """
 
     max_attempts: int = 20
@@ -67,26 +67,27 @@ class Retry(Struct, frozen=True):
         """
         return attempts < self.max_attempts and not self._is_useless(error)
 
-    def wait_us(self, error: Exception, attempts: int, random: float) -> int:
+    def wait(self, error: Exception, attempts: int, random: float) -> timedelta:
         """Return how long to wait after an error: as long as the policy says, or longer if the error asks for it.
 
-        >>> Retry().wait_us(RetryLaterError("the bank is closed", timedelta(minutes=5)), attempts=1, random=0.5)
-        300000000
+        >>> Retry().wait(RetryLaterError("the bank is closed", timedelta(minutes=5)), attempts=1, random=0.5)
+        datetime.timedelta(seconds=300)
         """
         asked = min(error.after, LONGEST_ASKED) if isinstance(error, RetryLaterError) else timedelta(0)
-        return max(self.delay_us(attempts, random), microseconds(asked))
+        return max(self.delay(attempts, random), asked)
 
-    def delay_us(self, attempts: int, random: float) -> int:
+    def delay(self, attempts: int, random: float) -> timedelta:
         """Return how long to wait after `attempts` attempts (1 or more); `random` is from [0, 1).
 
-        >>> [Retry().delay_us(attempts, random=0.5) for attempts in (1, 2, 3, 1_000_000)]
-        [500000, 1000000, 2000000, 30000000]
-        >>> Retry(minimum=timedelta(seconds=3)).delay_us(attempts=3, random=0.5)
-        3500000
+        >>> [Retry().delay(attempts, random=0.5).total_seconds() for attempts in (1, 2, 3, 1_000_000)]
+        [0.5, 1.0, 2.0, 30.0]
+        >>> Retry(minimum=timedelta(seconds=3)).delay(attempts=3, random=0.5).total_seconds()
+        3.5
         """
         least = microseconds(self.minimum)
         longest = max(least, self._longest_us(attempts))
-        return least + int((longest - least) * random) if self.jitter else longest
+        wait_us = least + int((longest - least) * random) if self.jitter else longest
+        return timedelta(microseconds=wait_us)
 
     def _longest_us(self, attempts: int) -> int:
         cap = microseconds(self.cap)
