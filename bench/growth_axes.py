@@ -248,8 +248,8 @@ class Stream(Axis):
     async def check(self) -> None:
         for id in {"long", f"short-{self._made}"} & self._events.keys():
             found = await self._app.instance(Cases, id).row()
-            if found.version != self._events[id]:
-                raise NotDoneError(f"the stream has {found.version} events, and {self._events[id]} were sent")
+            if found.position != self._events[id]:
+                raise NotDoneError(f"the stream has {found.position} events, and {self._events[id]} were sent")
 
     async def _short(self, size: int) -> str:
         self._made += 1

@@ -36,7 +36,7 @@ async def _run(settings: Settings) -> Figures:
             watching.cancel()
         await all_completed(app, 1)
         row = await app.instance_at(str(Ref("Chain", apps.CHAIN_ID))).row()
-        assert (result, row.version) == (ChainEnded(n), EVENTS_BEFORE + EVENTS_PER_CALL * n)
+        assert (result, row.position) == (ChainEnded(n), EVENTS_BEFORE + EVENTS_PER_CALL * n)
         figures: Figures = {
             **meter.figures(n),
             "steps_per_s": round((n + 1) / meter.seconds, 1),

@@ -15,6 +15,7 @@ PAGE = ROOT / "docs/reference/api.md"
 # Where an author imports from, and what for. A package with an extra of its own is named with it.
 MODULES = {
     "mainspring": "What authors and their apps need.",
+    "mainspring.views": "What an app shows of itself: what methods return, `--json` prints and HTTP sends.",
     "mainspring.testing": "Tests without a server: given / when / then, fuzzing, purity, simulation.",
     "mainspring.web": "HTTP and the studio (extra `web`).",
     "mainspring.brokers": "Messages from and to other services, through brokers (an extra for each).",

@@ -20,7 +20,8 @@ from examples.demo.screen import PlainScreen, Progress, screen
 from mainspring import Mainspring, Task
 from mainspring.core.story import Entry
 from mainspring.errors import TaskRefusedError
-from mainspring.port.records import Ref, Stats
+from mainspring.port.records import Ref
+from mainspring.views import Stats
 
 ROOT: Final = Path(__file__).parent.parent.parent
 SENDERS: Final = 16
@@ -183,10 +184,11 @@ async def demo(folder: Path, instances: int, page: Page) -> int:
 
 async def _tell(drive: Drive, page: Page, seconds: float) -> int:
     store = drive.app.engine.store
-    feed, stats = await read_feed(store), await store.stats()
+    feed, stats = await read_feed(store), await drive.app.stats()
     letters = await store.dead_letters(1_000, 0)
     # The inbox is empty when all is quiet; should it not be, what waits there is under way and not lost.
-    waiting = [row for instance in set(drive.told.values()) for row in await drive.app.instance_at(instance).waiting()]
+    refs = [Ref(*instance.split("/", 1)) for instance in set(drive.told.values())]
+    waiting = [row for ref in refs for row in await store.inbox(ref, 1_000)]
     handled = frozenset(drive.app.registry.handlers)
     verdict = check(drive.told, feed, waiting, letters, read_effects(drive.folder / EFFECTS), handled, drive.clicks)
     page.write()

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mainspring import errors as errors
     from mainspring import testing as testing
+    from mainspring import views as views
     from mainspring._names import *  # noqa: F403  the one list of them
 
 # So that `import mainspring` is enough for `except mainspring.errors.StoreError`.
-_MODULES = ("errors", "testing")
+_MODULES = ("errors", "testing", "views")
 _homes: dict[str, str] = {}
 
 

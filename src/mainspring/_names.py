@@ -7,8 +7,6 @@ from mainspring.app import Instance as Instance
 from mainspring.app import Mainspring as Mainspring
 from mainspring.app import Receipt as Receipt
 from mainspring.app.posting import Posted as Posted
-from mainspring.app.task_views import Task as Task
-from mainspring.app.task_views import TaskOutcome as TaskOutcome
 from mainspring.app.transactions import Transaction as Transaction
 from mainspring.app.tuning import tune_process as tune_process
 from mainspring.core.decisions import Ask as Ask
@@ -61,3 +59,5 @@ from mainspring.errors import DoNotRetryError as DoNotRetryError
 from mainspring.errors import MainspringError as MainspringError
 from mainspring.errors import RetryLaterError as RetryLaterError
 from mainspring.port.loans import Connection as Connection
+from mainspring.views import Task as Task
+from mainspring.views import TaskOutcome as TaskOutcome

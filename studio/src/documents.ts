@@ -372,7 +372,7 @@ export interface LogLine {
   kind: string | null;
   command: string | null;
   attempt: number | null;
-  seconds: number | null;
+  duration_seconds: number | null;
   answered_after_seconds: number | null;
   waited_seconds: number | null;
 }

@@ -10,8 +10,9 @@ from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, W
 from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import DefinitionError, SettingError
-from mainspring.port.records import FAN_OUT, InstanceRow, Ref
+from mainspring.port.records import FAN_OUT, Ref
 from mainspring.testing.clock import VirtualClock
+from mainspring.views import InstanceInfo
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
@@ -68,7 +69,7 @@ class Anew(Round):
         return [Send(message), Complete()]
 
 
-async def suspended(app: Mainspring, workflow: type[Workflow[Go, Counted, Go]], id: str = "r-1") -> InstanceRow:
+async def suspended(app: Mainspring, workflow: type[Workflow[Go, Counted, Go]], id: str = "r-1") -> InstanceInfo:
     """Wait until an instance is suspended, and return its row."""
     instance = app.instance(workflow, id)
 

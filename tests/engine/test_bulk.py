@@ -6,12 +6,12 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.app import Instance
-from mainspring.app.bulk import BulkReport
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.schedules.recurring import RECURRING
 from mainspring.errors import SettingError
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
+from mainspring.views import BulkReport
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -90,8 +90,8 @@ def test_one_that_refuses_does_not_stop_the_rest(make_app: MakeApp) -> None:
             await app.instance(Job, "a-1").suspend()
             report = await app.bulk("suspend", workflow="Job", per_second=10_000)
             assert (report.done, report.refusals) == (3, 1)
-            assert report.refused[0][0] == "Job/a-1"
-            assert "it is suspended" in report.refused[0][1]
+            assert report.refused[0].instance == "Job/a-1"
+            assert "it is suspended" in report.refused[0].why
 
     run(main)
 
@@ -158,7 +158,7 @@ def test_many_go_back_to_a_version(make_app: MakeApp) -> None:
             for n in range(3):
                 await app.instance(Job, f"a-{n}").result()
             report = await app.bulk("reset", workflow="Job", to=3, reason="again", actor="ann", per_second=10_000)
-            assert (report.done, report.refused) == (3, [])
+            assert (report.done, report.refused) == (3, ())
             for n in range(3):
                 await app.instance(Job, f"a-{n}").result()
                 assert [line.what for line in await app.instance(Job, f"a-{n}").log()].count("Reset") == 1

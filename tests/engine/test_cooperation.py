@@ -21,6 +21,7 @@ from mainspring.engine.recording.stored_values import read_context
 from mainspring.port.ids import MARK
 from mainspring.port.records import Ref
 from tests.support.apps import MakeApp
+from tests.support.rows import row_of
 from tests.support.running import run
 from tests.support.waiting import until
 
@@ -252,7 +253,7 @@ def test_a_message_published_from_outside_reaches_functions_and_workflows_once(m
             assert heard == ["o-1"]
             assert await app.instance(Ledger, "ledger-A-1").state() == Stocked(1)
             assert await app.instance(Mail, "mail-o-1").state() == Stocked(1)
-            mail = await app.instance(Mail, "mail-o-1").row()
+            mail = await row_of(app, app.instance(Mail, "mail-o-1"))
             assert read_context(mail.context).correlation_id == "case-7"
 
     run(main)

@@ -17,7 +17,6 @@ from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
-from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.recording.walk import Moment
 from mainspring.errors import NotFromOutsideError
 from mainspring.port.records import Ref
@@ -48,7 +47,7 @@ def test_who_has_not_ended_by_the_deadline_fails_and_what_was_done_is_undone(mak
             stay = await app.send(Arrive("ann"))
             await until(lambda: len(done) == 1)
             [timer] = await app.timers()
-            assert (timer.type, moment(timer.due_us)) == ("mainspring.DeadlinePassed", datetime(2026, 1, 2, tzinfo=UTC))
+            assert (timer.type, timer.due) == ("mainspring.DeadlinePassed", datetime(2026, 1, 2, tzinfo=UTC))
             clock.advance(24 * HOURS - 1)
             assert (await stay.row()).status == "running"
             clock.advance(1)
@@ -223,7 +222,7 @@ def test_a_case_for_it_has_the_word(make_app: MakeApp) -> None:
             clock.advance(24 * HOURS)
 
             async def extended() -> bool:
-                return [moment(timer.due_us) for timer in await app.timers()] == [datetime(2026, 1, 2, 1, tzinfo=UTC)]
+                return [timer.due for timer in await app.timers()] == [datetime(2026, 1, 2, 1, tzinfo=UTC)]
 
             await until(extended)
             assert (await stay.row()).status == "running"
@@ -290,7 +289,7 @@ def test_what_an_undoing_took_away_does_not_come_back_by_a_reset(make_app: MakeA
                 return (await stay.stream())[-1].event == Received(Arrive("ann"))
 
             await until(moved)
-            before = (await stay.row()).version
+            before = (await stay.row()).position
             await stay.suspend("fire in the house")
             await stay.reset(before)
             assert await app.timers() == []
@@ -321,7 +320,7 @@ def test_a_reset_after_the_deadline_gives_the_whole_time_once_more(make_app: Mak
             clock.advance(24 * HOURS)
             await ended(stay)
             await stay.reset(3, "she had called")
-            assert [moment(timer.due_us) for timer in await app.timers()] == [datetime(2026, 1, 3, tzinfo=UTC)]
+            assert [timer.due for timer in await app.timers()] == [datetime(2026, 1, 3, tzinfo=UTC)]
 
     run(main)
 

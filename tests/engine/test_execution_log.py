@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from mainspring import Context, Mainspring, Retry
+from mainspring.engine.recording.stored_values import moment
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import QUICK, Done, Job, Start, Work, has_status, job
 from tests.support.apps import MakeApp
@@ -74,7 +75,7 @@ def test_attempts_that_failed_can_be_listed(make_app: MakeApp) -> None:
     async def main() -> None:
         async with job(make_app(clock), work, retry=retry) as app:
             instance = app.instance(Job, "j-1")
-            begun_us = clock.now_us()
+            begun = moment(clock.now_us())
             await app.send(Start("j-1"))
             for count in (1, 2):
                 await until(lambda n=count: _has_attempts(app, n))
@@ -83,11 +84,12 @@ def test_attempts_that_failed_can_be_listed(make_app: MakeApp) -> None:
             await until(lambda: has_status(app, "j-1", "suspended"))
             (name,) = [worker.name for worker in await app.engine.store.workers()]
             made = await instance.attempts()
-            assert [(one.version, one.number, one.worker, one.error) for one in made] == [
+            assert [(one.position, one.number, one.worker, one.error) for one in made] == [
                 (3, number, name, f"ConnectionError: refused {number}") for number in (1, 2, 3)
             ]
-            times = [((one.began_us or 0) - begun_us, one.ended_us - begun_us) for one in made]
-            assert times == [(0, 1_000_000), (11_000_000, 13_000_000), (23_000_000, 26_000_000)]
+            times = [((one.began or begun) - begun, one.ended - begun) for one in made]
+            assert times == [(timedelta(seconds=a), timedelta(seconds=b)) for a, b in ((0, 1), (11, 13), (23, 26))]
+            assert [one.duration for one in made] == [timedelta(seconds=n) for n in (1, 2, 3)]
 
     run(main)
 

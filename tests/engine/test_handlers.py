@@ -185,7 +185,7 @@ def test_a_command_that_fails_for_good_is_a_dead_letter_and_suspends_its_instanc
             [letter] = await app.dead_letters()
             assert (letter.message_id, letter.type, letter.attempts) == ("Job/j-1/3", "Work", 3)
             assert (letter.reason, letter.error) == ("its handler gave up", "ConnectionError: refused")
-            assert letter.body == b'{"id":"j-1","part":0}'
+            assert letter.message == Work("j-1", 0)
 
             broken = False
             await receipt.resume()

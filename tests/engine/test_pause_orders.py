@@ -130,7 +130,7 @@ def test_orders_of_old_are_not_read_once_nothing_is_paused(make_app: MakeApp, da
             await app.pauses.pause(Work)
             await app.pauses.resume(Work)
             damage.befalls(app)
-            damage.up_to = (await app.instance_at(str(FLEET)).row()).version
+            damage.up_to = (await app.instance_at(str(FLEET)).row()).position
             assert await unread_pauses(app.engine.store) is None
             await app.pauses.pause(Job)
             assert [pause.what for pause in await app.pauses.list()] == ["workflow:Job"]

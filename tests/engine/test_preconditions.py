@@ -89,7 +89,7 @@ def drafts(app: Mainspring) -> Mainspring:
 
 
 async def position(app: Mainspring, draft: str) -> int:
-    return (await app.instance(Drafts, draft).row()).version
+    return (await app.instance(Drafts, draft).row()).position
 
 
 async def nothing_waits(app: Mainspring, draft: str) -> bool:

@@ -9,12 +9,13 @@ import pytest
 
 from mainspring import FeedEntry, Mainspring
 from mainspring.app import purging
-from mainspring.app.purging import PurgeReport
 from mainspring.engine.inputs import stored_streams
 from mainspring.engine.inputs.stored_streams import whole_stream
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import DefinitionError, InstancePurgedError, SettingError
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock
+from mainspring.views import PurgeReport
 from tests.engine.ended_jobs import (
     DAY_SECONDS,
     MONTH,
@@ -50,7 +51,7 @@ def test_a_purged_instance_is_gone_and_says_so(make_app: MakeApp) -> None:
                 ):
                     await ask()
             row = await job.row()
-            assert (row.version, row.status, row.purged_us) == (before.version, "completed", clock.now_us())
+            assert (row.position, row.status, row.purged) == (before.position, "completed", moment(clock.now_us()))
             assert await app.instances() == []
             assert (await app.stats()).instances == {}
 

@@ -8,11 +8,11 @@ import pytest
 
 from mainspring import DoNotRetryError
 from mainspring.app.archive import Archive
-from mainspring.app.purging import PurgeReport
 from mainspring.errors import InstanceFailedError, OperationError
 from mainspring.port.records import Committed, Ref, Unit
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import received
+from mainspring.views import PurgeReport
 from tests.engine import jobs
 from tests.engine.ended_jobs import DAY_SECONDS, MONTH, Finish, Job, Recurring, Start, crash_after, finished, on
 from tests.support.apps import MakeApp

@@ -151,7 +151,7 @@ def test_a_timer_is_one_timer_however_often_it_is_set_anew(make_app: MakeApp, ye
                 await app.send(Paid("s-1"))
                 paid = [entry.position for entry in await sale.stream() if entry.event == Received(Paid("s-1"))]
                 await sale.reset(paid[-1] - 1)
-                assert [again.due_us for again in await app.timers()] == [timer.due_us]
+                assert [again.due for again in await app.timers()] == [timer.due]
 
     run(main)
 
@@ -170,7 +170,7 @@ def test_timers_are_set_anew_for_when_they_were_to_fire(make_app: MakeApp) -> No
             sale = app.instance(Sale, "s-1")
             await sale.reset(5)
             (again,) = await app.timers()
-            assert again.due_us == timer.due_us
+            assert again.due == timer.due
             assert not (await sale.state()).paid
             clock.advance(3_600)
             await until(lambda: _ended(app))

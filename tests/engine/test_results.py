@@ -167,7 +167,7 @@ def test_one_failure_in_a_batch_fails_only_its_own_command(make_app: MakeApp) ->
             await app.instance(Job, "j-0").result()
             await app.instance(Job, "j-2").result()
             [letter] = await app.dead_letters()
-            assert (letter.instance, letter.error) == ("j-1", "ValueError: bad")
+            assert (letter.instance, letter.error) == ("Job/j-1", "ValueError: bad")
 
     run(main)
     assert calls == [["j-0", "j-1", "j-2"]]

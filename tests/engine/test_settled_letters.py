@@ -264,7 +264,7 @@ def test_a_dead_letter_shows_its_message(make_app: MakeApp) -> None:
             await app.send(Done("j-9", 3))
             await until(lambda: _letters(app, 2))
             found = {letter.instance: letter for letter in await app.dead_letters()}
-            assert (found["j-1"].message, found["j-9"].message) == (Work("j-1", 0), Done("j-9", 3))
+            assert (found["Job/j-1"].message, found["Job/j-9"].message) == (Work("j-1", 0), Done("j-9", 3))
             assert {letter.unreadable for letter in found.values()} == {None}
         async with make_app() as other:
             [letter, _] = await other.dead_letters()

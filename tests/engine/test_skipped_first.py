@@ -61,7 +61,7 @@ def test_who_needs_an_instance_is_told_that_it_never_began(make_app: MakeApp) ->
                 await app.send(Note("f-1"), must_exist=True)
             instance = app.instance(Folder, "f-1")
             row, (line,) = await instance.row(), await instance.log()
-            assert (row.version, row.error) == (0, "it has not begun: Open m-1 was skipped by ann")
+            assert (row.position, row.error) == (0, "it has not begun: Open m-1 was skipped by ann")
             assert (line.position, line.what, line.about) == (0, "Skipped", row.error)
 
     run(main)
@@ -97,11 +97,11 @@ def test_another_message_begins_it_and_the_letter_can_be_corrected(make_app: Mak
             await skipped(app)
             assert (await app.send(Open("f-1"), id="m-2")).status == "stepped"
             row = await app.instance(Folder, "f-1").row()
-            assert (row.status, row.version, row.error) == ("running", 2, None)
+            assert (row.status, row.position, row.error) == ("running", 2, None)
             await app.send(Open("f-2", fails=True), id="m-3")
             await app.instance(Folder, "f-2").skip()
-            letter = next(each for each in await app.dead_letters() if each.instance == "f-2")
+            letter = next(each for each in await app.dead_letters() if each.instance == "Folder/f-2")
             await app.retry_dead_letter(letter.id, Open("f-2"))
-            assert (await app.instance(Folder, "f-2").row()).version == 2
+            assert (await app.instance(Folder, "f-2").row()).position == 2
 
     run(main)

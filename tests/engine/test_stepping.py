@@ -138,11 +138,7 @@ def test_a_message_for_nobody_is_kept_as_a_dead_letter(make_app: MakeApp) -> Non
             assert receipt.status == "dead letter"
             [letter] = await app.dead_letters()
             assert letter.reason == "there is no instance Shop/o-9, and Note may not begin one"
-            assert (letter.type, letter.body, letter.message_id) == (
-                "Note",
-                b'{"order_id":"o-9","text":"hello"}',
-                "m-1",
-            )
+            assert (letter.type, letter.message, letter.message_id) == ("Note", Note("o-9", "hello"), "m-1")
 
             await app.retry_dead_letter(letter.id)
             assert await app.dead_letters() == [letter]
@@ -246,7 +242,7 @@ def test_an_instance_whose_first_decide_fails_is_suspended_without_a_stream(make
         async with closed_shop(make_app(), Fragile) as app:
             receipt = await app.send(PlaceOrder("o-1"), id="begin")
             assert receipt.status == "suspended"
-            assert (await receipt.row()).version == 0
+            assert (await receipt.row()).position == 0
             assert (await app.send(PlaceOrder("o-1"), id="begin")).status == "duplicate"
         async with closed_shop(make_app()) as app:
             await app.instance(Shop, "o-1").retry()

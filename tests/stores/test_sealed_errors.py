@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mainspring import Breaker, Mainspring, Retry
-from mainspring.app.letters import Letter
+from mainspring.app.viewing import attempt_view
 from mainspring.errors import (
     CannotBeginError,
     InvalidStateError,
@@ -28,6 +28,7 @@ from mainspring.logs import Quoted, discretion, logger
 from mainspring.port.attempts import Attempt
 from mainspring.port.records import Ref, Unit
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
+from mainspring.views import DeadLetter
 from tests.proof.secrets.vault import Child, Do, Open, Opened, Ring, Vault, Work, add_all
 from tests.support.postgres.server import postgres_url
 from tests.support.running import run
@@ -194,7 +195,7 @@ def test_what_a_failed_attempt_says_is_sealed_and_erased_with_its_instance(tmp_p
             key = (await app.instance(Vault, "v").row()).key
             made = Attempt(key, 3, 1, "host:4711", 1, 2, SAID)
             await app.engine.committer.commit(Unit("Vault", "v", attempts=(made,)))
-            assert await app.instance(Vault, "v").attempts() == [made]
+            assert await app.instance(Vault, "v").attempts() == [attempt_view(made)]
         bare = await kept(None) or ""
         assert bare.startswith("ValueError")
         assert CARD not in bare
@@ -293,12 +294,12 @@ def test_what_a_batch_failed_on_is_kept_by_none_of_it_where_bodies_are_hidden(
                 await begun.wait()
             waiting.set()
             letters = await until(lambda: _both(app))
-            assert {letter.instance: letter.error for letter in letters} == {"ann": said, "bob": said}
+            assert {letter.instance: letter.error for letter in letters} == {"Vault/ann": said, "Vault/bob": said}
 
     run(main)
 
 
-async def _both(app: Mainspring) -> list[Letter] | None:
+async def _both(app: Mainspring) -> list[DeadLetter] | None:
     letters = await app.dead_letters()
     return letters if len(letters) == 2 else None
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from mainspring.app import letters
 from mainspring.app.blocking import BlockingApp
-from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
+from mainspring.app.bulk import PER_SECOND, operate
 from mainspring.app.given import checked_limit, checked_place, checked_processes, checked_text
 from mainspring.app.hooks import Hooks
 from mainspring.app.instance import Instance, Receipt
@@ -21,7 +21,7 @@ from mainspring.app.observing import Looks, observing, telemetry_of_environment
 from mainspring.app.pauses import Pauses
 from mainspring.app.posting import Post
 from mainspring.app.projections import Declare, Projections
-from mainspring.app.purging import Progress, PurgeReport, checked_age, purge, purge_forever, retentions
+from mainspring.app.purging import Progress, checked_age, purge, purge_forever, retentions
 from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
 from mainspring.app.schedules import Schedules
 from mainspring.app.search import Search, filter_of, found
@@ -29,6 +29,7 @@ from mainspring.app.sending import send_many
 from mainspring.app.services import Services
 from mainspring.app.tasks import Tasks
 from mainspring.app.transactions import TRANSACTION, Transaction
+from mainspring.app.viewing import decoded, instance_view, letter_view, output_view, stats_view
 from mainspring.core.route import check_id
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
@@ -40,12 +41,13 @@ from mainspring.engine.registry import Registry, registering
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.startup_checks import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, WiringError
-from mainspring.port.records import InstanceRow, OutputClaim, Ref, Stats
+from mainspring.port.records import Ref
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
 from mainspring.stores import open_store
 from mainspring.stores.sealed import sealed
 from mainspring.telemetry.telemetry import Parts, Telemetry
+from mainspring.views import Action, BulkReport, DeadLetter, InstanceInfo, PurgeReport, Stats, WaitingOutput
 
 In = TypeVar("In")
 State = TypeVar("State")
@@ -409,12 +411,14 @@ class Mainspring:
             raise NoSuchInstanceError(identity)
         return Instance(self, Ref(workflow, check_id(id)))
 
-    async def instances(self, *, limit: int = PAGE, after: int = 0, **search: Unpack[Search]) -> list[InstanceRow]:
+    async def instances(self, *, limit: int = PAGE, after: int = 0, **search: Unpack[Search]) -> list[InstanceInfo]:
         """Return instances in the order of their beginning; `after` is the key of the last one seen.
 
         The engine's own, such as schedules and fan-outs, are found only by the name of their workflow.
         """
-        return await found(self.engine.store, filter_of(**search), checked_limit(limit), checked_place(after))
+        where = filter_of(**search)
+        rows = await found(self.engine.store, where, checked_limit(limit), checked_place(after))
+        return [instance_view(row) for row in rows]
 
     async def bulk(
         self,
@@ -445,13 +449,14 @@ class Mainspring:
             to=to,
         )
 
-    async def timers(self, limit: int = PAGE) -> list[OutputClaim]:
+    async def timers(self, limit: int = PAGE) -> list[WaitingOutput]:
         """Return waiting timers, the next one first; not those that a worker is about to let fire."""
-        return await self.engine.store.timers(checked_limit(limit))
+        read = decoded(self.registry.codec)
+        return [output_view(claim, read) for claim in await self.engine.store.timers(checked_limit(limit))]
 
     async def stats(self) -> Stats:
         """Return how much of everything there is."""
-        return await self.engine.store.stats()
+        return stats_view(await self.engine.store.stats())
 
     # ---- purging
 
@@ -474,10 +479,10 @@ class Mainspring:
 
     # ---- dead letters
 
-    async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[letters.Letter]:
+    async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[DeadLetter]:
         """Return dead letters, oldest first, each with its message, or why that cannot be read (`unreadable`)."""
         found = await self.engine.store.dead_letters(checked_limit(limit), checked_place(after))
-        return [letters.read_letter(self.registry.codec, letter) for letter in found]
+        return [letter_view(letter, self.registry.codec) for letter in found]
 
     async def retry_dead_letter(
         self, id: int, message: Any = None, *, actor: str | None = None, force: bool = False

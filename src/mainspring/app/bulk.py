@@ -5,52 +5,23 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from mainspring.app.instance import Instance
 from mainspring.app.search import found
 from mainspring.errors import MainspringError, SettingError
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 from mainspring.port.store import Store
+from mainspring.views import Action, BulkReport, Refusal
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
-Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset", "migrate"]
-
 PAGE: Final = 1_000
 PER_SECOND: Final = 100.0
 REFUSALS_KEPT: Final = 1_000
-
-
-class BulkReport(Struct):
-    """What became of an operation on many instances; while it runs, how far it is.
-
-    `refused` are those on which it made no sense, or that moved on meanwhile, with the reason; the first thousand.
-
-    >>> BulkReport("cancel", matched=3, done=2).left
-    1
-    """
-
-    action: Action
-    matched: int = 0
-    done: int = 0
-    refusals: int = 0
-    refused: list[tuple[str, str]] = []
-    dry_run: bool = False
-
-    @property
-    def left(self) -> int:
-        """How many are still to be operated on."""
-        return 0 if self.dry_run else self.matched - self.done - self.refusals
-
-    def refuse(self, instance: str, why: str) -> None:
-        """Count one that refused, and keep the reason if there is room."""
-        self.refusals += 1
-        if len(self.refused) < REFUSALS_KEPT:
-            self.refused.append((instance, why))
 
 
 async def operate(
@@ -99,12 +70,17 @@ async def operate(
                 await instance.reset(to, reason, actor=actor)
             else:
                 await instance.migrate(to, actor=actor, dry_run=dry_run)
-            report.done += not dry_run
+            report = replace(report, done=report.done + (not dry_run))
         except MainspringError as error:
-            report.refuse(str(instance), str(error))
+            report = _refused(report, Refusal(str(instance), str(error)))
         tell(report)
-    report.matched = tried
-    return report
+    return replace(report, matched=tried)
+
+
+def _refused(report: BulkReport, refusal: Refusal) -> BulkReport:
+    """Return a report with one more that refused, and its reason if there is room."""
+    kept = (*report.refused, refusal) if len(report.refused) < REFUSALS_KEPT else report.refused
+    return replace(report, refusals=report.refusals + 1, refused=kept)
 
 
 async def _found(store: Store, where: InstanceFilter) -> AsyncIterator[InstanceRow]:

@@ -5,49 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, json
+from msgspec import json
 
 from mainspring.core.messages import type_of
+from mainspring.views import Form, FormField
 
 
-class Field(Struct, frozen=True):
-    """One field: its JSON Schema, whether it must be given, and the value that is known already.
-
-    >>> Field("amount", {"type": "integer"}, required=True).value is None
-    True
-    """
-
-    name: str
-    schema: dict[str, Any]
-    required: bool
-    value: Any = None
-
-
-class Form(Struct, frozen=True):
-    """One way to answer a task. `definitions` are the schemas that fields refer to as `#/$defs/…`.
+def forms_of(answers: Sequence[type[Any]], data: Mapping[str, Any], reject: str | None) -> list[Form]:
+    """Return a form for each type, with the values of `data` in the fields of the same names.
 
     >>> from mainspring.testing.samples import Leave
     >>> form = forms_of([Leave], {"leave_id": "l-1"}, None)[0]
     >>> [(field.name, field.schema["type"], field.value) for field in form.fields]
     [('leave_id', 'string', 'l-1'), ('granted', 'boolean', None)]
     """
-
-    answer: str
-    message_version: int
-    rejects: bool
-    fields: tuple[Field, ...]
-    definitions: dict[str, Any]
-
-
-def forms_of(answers: Sequence[type[Any]], data: Mapping[str, Any], reject: str | None) -> list[Form]:
-    """Return a form for each type, with the values of `data` in the fields of the same names."""
     return [_form(cls, data, reject) for cls in answers]
 
 
 def filled(form: Form, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a form says when a person has filled it in: what was known, and what was given.
 
-    >>> filled(Form("A", 1, False, (Field("a", {}, True, 1), Field("b", {}, True)), {}), {"b": 2})
+    >>> filled(Form("A", 1, False, (FormField("a", {}, True, 1), FormField("b", {}, True)), {}), {"b": 2})
     {'a': 1, 'b': 2}
     """
     return {field.name: field.value for field in form.fields if field.value is not None} | dict(fields)
@@ -62,7 +40,8 @@ def _form(cls: type[Any], data: Mapping[str, Any], reject: str | None) -> Form:
         message_version=known.version,
         rejects=reject in (known.name, *known.aliases),
         fields=tuple(
-            Field(name, field, name in required, data.get(name)) for name, field in schema.get("properties", {}).items()
+            FormField(name, field, name in required, data.get(name))
+            for name, field in schema.get("properties", {}).items()
         ),
         definitions=definitions,
     )

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
-from mainspring.core.execution import Execution, execution_log, unbegun, with_attempts
+from mainspring.app.viewing import attempt_view, decoded, input_view, instance_view, output_view
+from mainspring.core.execution import LogLine, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
@@ -31,11 +32,11 @@ from mainspring.errors import (
     OperationError,
     WaitTimeoutError,
 )
-from mainspring.port.attempts import ATTEMPTS_OF_INSTANCE, Attempt
+from mainspring.port.attempts import ATTEMPTS_OF_INSTANCE
 from mainspring.port.attributes import Value
-from mainspring.port.ids import unmarked
-from mainspring.port.records import EventRow, InputRow, InstanceRow, OutputClaim, Ref
+from mainspring.port.records import EventRow, InstanceRow, Ref
 from mainspring.port.store import Store
+from mainspring.views import Attempt, InstanceInfo, WaitingInput, WaitingOutput
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -71,11 +72,14 @@ class Instance(Generic[In, State, Out]):
     def __str__(self) -> str:
         return str(self._ref)
 
-    async def row(self) -> InstanceRow:
+    async def row(self) -> InstanceInfo:
         """Return status, state's name, error and times; of a purged one too.
 
         `position` is that of the last event in its stream, `workflow_version` its workflow's version.
         """
+        return instance_view(await self._row())
+
+    async def _row(self) -> InstanceRow:
         store = self._app.engine.store
         try:
             loaded = (await store.load([self._ref], 0))[0]
@@ -129,14 +133,14 @@ class Instance(Generic[In, State, Out]):
         entry = engine.registry.workflows[self._ref.workflow]
         rows = await whole_stream(engine.store, self._ref, checked_place(after))
         if not rows:
-            _refuse_purged(await self.row())
+            _refuse_purged(await self._row())
             # It may have begun between the two looks, and an instance that is there has a story.
             rows = await whole_stream(engine.store, self._ref, after)
         if len(entry.versions) > 1:
-            entry = entry.at((await self.row()).definition_version) or entry
+            entry = entry.at((await self._row()).definition_version) or entry
         return [entry.recorder.entry(self._ref, row, told=True) for row in rows]
 
-    async def log(self) -> list[Execution]:
+    async def log(self) -> list[LogLine]:
         """Return the execution log: what happened, when, by which actor, at which attempt, and how long it took.
 
         A line about an answer has the time since it was asked for, `answered_after`; a timer's also how long it was
@@ -145,15 +149,15 @@ class Instance(Generic[In, State, Out]):
         store = self._app.engine.store
         if lines := execution_log(await self.stream()):
             return with_attempts(lines, await log_of_attempts(store, self._ref))
-        return await log_before_its_stream(store, await self.row())
+        return await log_before_its_stream(store, await self._row())
 
     async def attempts(self) -> list[Attempt]:
         """Return the attempts at what it sent that failed: who made each, when, how long it took, and the error.
 
         Of one command the latest 20 are kept, of all 1,000. Those of a fan-out's commands stand in the fan-out.
         """
-        await self.row()
-        return await self._app.engine.store.attempts(self._ref, ATTEMPTS_OF_INSTANCE)
+        await self._row()
+        return [attempt_view(made) for made in await self._app.engine.store.attempts(self._ref, ATTEMPTS_OF_INSTANCE)]
 
     async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
         """Wait for the end. Return the result, or raise if it failed, was cancelled, or is suspended."""
@@ -168,13 +172,16 @@ class Instance(Generic[In, State, Out]):
         """Return what the instance can be searched by."""
         return {row.name: row.value for row in await self._app.engine.store.attributes(self._ref)}
 
-    async def waiting(self) -> list[InputRow]:
+    async def waiting(self) -> list[WaitingInput]:
         """Return the inputs that wait in the inbox."""
-        return [unmarked(row) for row in await self._app.engine.store.inbox(self._ref, WAITING_INPUTS)]
+        read = decoded(self._app.registry.codec)
+        return [input_view(row, read) for row in await self._app.engine.store.inbox(self._ref, WAITING_INPUTS)]
 
-    async def outputs(self, *, timers: bool = False) -> list[OutputClaim]:
+    async def outputs(self, *, timers: bool = False) -> list[WaitingOutput]:
         """Return what is recorded and not carried out yet: timers, or all but timers."""
-        return await self._app.engine.store.outputs(self._ref, timers, WAITING_INPUTS)
+        read = decoded(self._app.registry.codec)
+        claims = await self._app.engine.store.outputs(self._ref, timers, WAITING_INPUTS)
+        return [output_view(claim, read) for claim in claims]
 
     async def suspend(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Stop stepping. Inputs and fired timers queue."""
@@ -284,20 +291,20 @@ class Receipt(Instance[Any, Any, Out]):
         return await super().result(timeout)
 
 
-async def log_of_attempts(store: Store, ref: Ref, after: int = 0, to: int | None = None) -> list[Execution]:
+async def log_of_attempts(store: Store, ref: Ref, after: int = 0, to: int | None = None) -> list[LogLine]:
     """Return the lines of the attempts that failed, at what was sent behind one position and up to another."""
     found = await store.attempts(ref, ATTEMPTS_OF_INSTANCE)
     made = [one for one in found if after < one.version and (to is None or one.version <= to)]
     sent = await rows_at(store, ref, {one.version for one in made})
     return [
-        Execution(
+        LogLine(
             one.version,
             "Attempted",
             moment(one.ended_us),
             one.error or "",
             actor=one.worker,
             attempt=one.number,
-            duration=None if one.duration_us is None else timedelta(microseconds=one.duration_us),
+            duration_seconds=None if one.duration_us is None else one.duration_us / 1e6,
             command=(sent[one.version].type or "").removeprefix(ERASED_TYPE) if one.version in sent else None,
         )
         for one in made
@@ -315,7 +322,7 @@ async def asked_before(store: Store, recorder: Recorder, ref: Ref, rows: Sequenc
     return found
 
 
-async def log_before_its_stream(store: Store, row: InstanceRow) -> list[Execution]:
+async def log_before_its_stream(store: Store, row: InstanceRow) -> list[LogLine]:
     """Return what has kept an instance from taking its first input: no stream shows that, but its row does."""
     if row.version:
         return []

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec.structs import astuple as to_tuple
 from msgspec.structs import replace
 
 from mainspring.app.given import LARGEST
-from mainspring.app.undelivered import take_again, undelivered_in
-from mainspring.codec import Codec
+from mainspring.app.undelivered import take_again
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.inputs.envelopes import checked_actor
@@ -19,40 +17,14 @@ from mainspring.engine.operations.operations import CONFLICTS
 from mainspring.engine.operations.retried_letter import Since, refuse
 from mainspring.engine.recording.destinations import command
 from mainspring.engine.recording.stored_values import encode_context, read_context
-from mainspring.errors import NoSuchInstanceError, NoSuchNameError, OperationError, told
+from mainspring.errors import NoSuchInstanceError, NoSuchNameError, OperationError
 from mainspring.errors import shown as quoted
-from mainspring.port.ids import unmarked
 from mainspring.port.records import ARMED, EDGE, Committed, DeadLetter, OutputRow, Ref, Unit
 
 if TYPE_CHECKING:
     from mainspring.app.services import Edge
     from mainspring.engine.engine import Engine
     from mainspring.engine.registry import WorkflowEntry
-
-
-class Letter(DeadLetter, frozen=True, gc=True):
-    """A dead letter with its message, or why that cannot be read: the app does not know its type, or it was erased.
-
-    >>> letter = DeadLetter("Orders", "o-1", "m-1", "command", "Go", 1, b"{}", 0, b"{}", reason="no instance")
-    >>> Letter(*to_tuple(letter), unreadable="no type is named Go").message is None
-    True
-    """
-
-    message: Any = None
-    unreadable: str | None = None
-
-
-def read_letter(codec: Codec, letter: DeadLetter) -> Letter:
-    """Return a dead letter as people are to see it, with its message."""
-    message, unreadable = None, None
-    try:
-        if letter.workflow == EDGE:
-            message = codec.decode_outside(letter.type, letter.type_version, undelivered_in(letter).bytes)
-        else:
-            message = codec.decode(letter.type, letter.type_version, letter.body)
-    except Exception as error:  # noqa: BLE001  an author's type may raise anything: the letter is shown all the same
-        unreadable = told(error)
-    return Letter(*to_tuple(unmarked(letter)), message=message, unreadable=unreadable)
 
 
 async def retry(

@@ -91,7 +91,7 @@ class Looks:
     async def _look_at_the_database(self) -> None:
         begun_us = self._now_us()
         try:
-            self._take(await self._app.stats())
+            self._take(await self._app.engine.store.stats())
             self._instruments.instances.set(await self._app.engine.store.tally())
             if begun_us >= self._seldom_us:
                 self._seldom_us = begun_us + int(SELDOM_SECONDS * 1e6)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
-
-from msgspec import Struct
-from msgspec.structs import asdict
 
 from mainspring.app.given import checked_reason, checked_text
 from mainspring.core.definition import definition_of
@@ -19,6 +15,7 @@ from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import is_internal
 from mainspring.errors import NoSuchNameError, OperationError
 from mainspring.port.store import Store
+from mainspring.views import PauseInfo
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -26,34 +23,6 @@ if TYPE_CHECKING:
 BY_AN_OPERATOR: Final = "by an operator"
 COMMANDS_COUNTED: Final = 1_000
 """How many waiting commands are searched for those of paused handlers."""
-
-
-class PauseInfo(Struct, frozen=True):
-    """What is paused, why, by which actor and since when, and how many messages wait for it: so many or `more`.
-
-    >>> PauseInfo("handler", "Charge", "the bank moves", "ann", moment(0), 7).what
-    'handler:Charge'
-    """
-
-    kind: Pausable
-    name: str
-    reason: str
-    actor: str | None
-    since: datetime
-    waiting: int = 0
-    more: bool = False
-
-    @property
-    def what(self) -> str:
-        """What is paused, as it can be named wherever one pauses or resumes."""
-        return f"{self.kind}:{self.name}"
-
-    def document(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return {"what": self.what, **asdict(self)}
-
-    def __str__(self) -> str:
-        return str(Pause(self.kind, self.name, self.reason, self.actor, self.since))
 
 
 class Pauses:
@@ -143,7 +112,7 @@ async def with_waiting(store: Store, pauses: tuple[Pause, ...]) -> list[PauseInf
             count, more = sum(claim.type == pause.name for claim in outputs), len(outputs) == COMMANDS_COUNTED
         else:
             count, more = sum(one.count for one in inputs if one.workflow == pause.name), False
-        found.append(PauseInfo(pause.kind, pause.name, pause.reason, pause.actor, pause.since, count, more))
+        found.append(PauseInfo(pause.what, pause.kind, pause.name, pause.reason, pause.actor, pause.since, count, more))
     return found
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-from msgspec import Struct
-
 from mainspring.app.given import checked_limit, checked_seconds, checked_text
 from mainspring.core.feed import FeedEntry
 from mainspring.core.workflow import Workflow
@@ -15,6 +13,7 @@ from mainspring.engine.projections.projection import KEY_CHARACTERS, TRANSACTION
 from mainspring.engine.registry import Registry
 from mainspring.errors import NoSuchNameError, OperationError, WaitTimeoutError
 from mainspring.port.projections import Advance, Checkpoint
+from mainspring.views import Lag, ProjectionStatus
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -26,41 +25,6 @@ LOOK_SECONDS: Final = 0.02
 CONFLICTS: Final = 20
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Lag(Struct, frozen=True):
-    """A generation of a projection, and how far it is behind the feed: in events (100,000 at most) and in seconds.
-
-    >>> Lag(generation=1, version=1, position=7, events=0, seconds=0.0, error=None).events
-    0
-    """
-
-    generation: int
-    version: int
-    position: int
-    events: int
-    seconds: float
-    error: str | None
-
-
-class ProjectionStatus(Struct, frozen=True):
-    """How a projection is: the live generation, and the one that is being built beside it, if any.
-
-    `declared` says whether this app's code has it.
-
-    >>> ProjectionStatus("orders", declared=True, live=None, building=None).stopped
-    False
-    """
-
-    name: str
-    declared: bool
-    live: Lag | None
-    building: Lag | None
-
-    @property
-    def stopped(self) -> bool:
-        """Whether an error has stopped one of them. It is retried with growing pauses."""
-        return any(lag is not None and lag.error is not None for lag in (self.live, self.building))
 
 
 class Declare:

@@ -8,8 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from msgspec import Struct
-
 from mainspring.app.archive import Archive
 from mainspring.app.given import optional_text
 from mainspring.engine.operations.pauses import PAUSES
@@ -22,6 +20,7 @@ from mainspring.port.purges import Purgeable
 from mainspring.port.records import Ref
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal
+from mainspring.views import PurgeReport
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -38,18 +37,6 @@ FAR_US: Final = 1 << 62
 PAUSES_PER_BATCH: Final = 4
 
 log = logger("mainspring.purging")
-
-
-class PurgeReport(Struct, frozen=True):
-    """How far a purge has come: instances and events that are gone (or would be), and events that were archived.
-
-    >>> PurgeReport(instances=2).events
-    0
-    """
-
-    instances: int = 0
-    events: int = 0
-    archived: int = 0
 
 
 Progress: TypeAlias = Callable[[PurgeReport], None]

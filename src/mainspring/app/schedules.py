@@ -30,6 +30,7 @@ from mainspring.engine.schedules.recurring import (
 )
 from mainspring.errors import NoSuchInstanceError, NoSuchNameError, OperationError, WiringError
 from mainspring.port.records import Ref
+from mainspring.views import ScheduleInfo
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -38,21 +39,6 @@ ScheduleStatus: TypeAlias = Literal["active", "paused", "removed", "suspended", 
 
 MOST_NEXT: Final = 1_000
 _SAMPLE: Final = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class ScheduleInfo(Struct, frozen=True):
-    """A schedule as it stands: when it fires, what it sends, and when next.
-
-    >>> ScheduleInfo("nightly", "0 3 * * *", "skip", "CloseBooks", "paused", None).status
-    'paused'
-    """
-
-    name: str
-    calendar: str
-    catch_up: CatchUp
-    message: str
-    status: ScheduleStatus
-    next: datetime | None
 
 
 class _Declared(Struct, frozen=True):

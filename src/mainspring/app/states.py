@@ -13,6 +13,7 @@ from mainspring.engine.inputs.stored_streams import pinned, refuse_unkept, trust
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.records import Loaded, Ref
+from mainspring.views import StateInfo
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -31,9 +32,9 @@ class State(Struct, frozen=True):
     body: bytes = b"null"
     problem: str | None = None
 
-    def document(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return {"position": self.position, "type": self.type, "state": Raw(self.body), "problem": self.problem}
+    def view(self) -> StateInfo:
+        """Return it with the state's JSON."""
+        return StateInfo(self.position, self.type, Raw(self.body), self.problem)
 
 
 def checked_version(loaded: Loaded, at: int | None) -> int:

@@ -1,71 +1,27 @@
-"""A task as people see it, and what became of it."""
+"""A task's row as people see it."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct, json
+from msgspec import json
 
-from mainspring.engine.inputs.pending import ReceiptStatus
 from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import DamagedRecordError
 from mainspring.errors.reading import UNREADABLE
-from mainspring.port.tasks import TaskRow, TaskStatus
+from mainspring.port.tasks import TaskRow
+from mainspring.views import Task
 
 _data = json.Decoder(dict[str, Any]).decode
 
 
-class Task(Struct, frozen=True):
-    """A task. `status` is `open`, `answered` or `closed`; `claimed_by` is who holds it.
+def task_of(row: TaskRow, now_us: int) -> Task:
+    """Return a row as a task, at this moment.
 
     >>> task_of(TaskRow("Leave", "l-1", 3, "k", "Leave?", ("Grant",), opened_us=0, due_us=5), now_us=9).overdue
     True
     """
-
-    id: str
-    workflow: str
-    instance: str
-    key: str
-    title: str
-    answers: tuple[str, ...]
-    role: str | None
-    person: str | None
-    excludes: tuple[str, ...]
-    reject: str | None
-    data: dict[str, Any]
-    opened_at: datetime
-    due_at: datetime | None
-    overdue: bool
-    status: TaskStatus
-    claimed_by: str | None
-    claimed_at: datetime | None
-    answered_by: str | None
-    answer: str | None
-    ended_at: datetime | None
-
-
-class TaskOutcome(Struct, frozen=True):
-    """How a task was answered: by which person, when, with which message. `first` says whether by this very call.
-
-    `status` is that of the receipt: `stepped`, `accepted` or `suspended` for the first, `duplicate` for the others.
-
-    >>> from datetime import UTC
-    >>> TaskOutcome("Leave/l-1/3", True, "stepped", "ann", datetime(2026, 1, 1, tzinfo=UTC), "Grant", None).answered_by
-    'ann'
-    """
-
-    id: str
-    first: bool
-    status: ReceiptStatus
-    answered_by: str
-    answered_at: datetime
-    answer: str
-    message: Any
-
-
-def task_of(row: TaskRow, now_us: int) -> Task:
-    """Return a row as a task, at this moment."""
     return Task(
         id=str(row),
         workflow=row.workflow,

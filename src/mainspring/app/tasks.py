@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import MsgspecError, to_builtins
 from msgspec.structs import replace
 
-from mainspring.app.forms import Form, filled, forms_of
+from mainspring.app.forms import filled, forms_of
 from mainspring.app.given import LARGEST, checked_limit, checked_text, checked_texts, optional_text
-from mainspring.app.task_views import Task, TaskOutcome, data_of, task_of
+from mainspring.app.task_views import data_of, task_of
 from mainspring.core.messages import Kind, type_of
 from mainspring.core.route import route
 from mainspring.engine.inputs.envelopes import ACTOR_CHARACTERS, is_name
@@ -33,6 +33,7 @@ from mainspring.port.ids import MARK, plain
 from mainspring.port.pages import Page
 from mainspring.port.records import Context, DeadLetter, EventRow, InputRow, Ref
 from mainspring.port.tasks import Hand, Refused, TaskAnswer, TaskFilter, TaskRow
+from mainspring.views import Form, Task, TaskOutcome
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring

@@ -8,13 +8,14 @@ from typing import get_args
 import click
 
 from mainspring.app import Mainspring
-from mainspring.app.bulk import PER_SECOND, REFUSALS_KEPT, Action, BulkReport
+from mainspring.app.bulk import PER_SECOND, REFUSALS_KEPT
 from mainspring.app.search import Search
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.searching import search_options
+from mainspring.views import Action, BulkReport
 
 SHOWN = 10
 
@@ -97,7 +98,7 @@ def _write(report: BulkReport) -> None:
             click.echo(f"{report.refusals:,} of them would refuse:")
     else:
         click.echo(f"{report.action}: {report.done:,} done, {report.refusals:,} refused")
-    for instance, why in report.refused[:SHOWN]:
-        click.echo(f"  {visible(instance)}: {visible(why)}")
+    for refusal in report.refused[:SHOWN]:
+        click.echo(f"  {visible(refusal.instance)}: {visible(refusal.why)}")
     if report.refusals > SHOWN:
         click.echo(f"  … and {report.refusals - SHOWN:,} more; --json lists {REFUSALS_KEPT:,} at most")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mainspring.app import Mainspring
-from mainspring.app.documents import event_document
+from mainspring.app.viewing import event_view
 from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import write_json
 from mainspring.cli.show import write_stream
@@ -42,7 +42,7 @@ def demo(as_json: bool) -> None:
         result = asyncio.run(_count(url, 1))
         rows, app = asyncio.run(_read(url))
     if as_json:
-        write_json({"instance": str(COUNTER), "stream": [event_document(COUNTER, row) for row in rows]})
+        write_json({"instance": str(COUNTER), "stream": [event_view(COUNTER, row) for row in rows]})
         return
     write_stream(COUNTER, app.registry.workflows[COUNTER.workflow], rows)
     click.echo(f"\nresult: {result!r}\n\n{MORE}")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from datetime import datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal
 
 import click
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from mainspring.analysis.stuck import held
 from mainspring.analysis.stuck.held import FIX, held_back
 from mainspring.app import Mainspring
 from mainspring.app.commands import command
-from mainspring.app.documents import instance_document
 from mainspring.app.observing import OVERDUE_LOOKED_AT, orphans_of, overdue_of
-from mainspring.app.pauses import COMMANDS_COUNTED, PauseInfo
-from mainspring.app.projections import ProjectionStatus
+from mainspring.app.pauses import COMMANDS_COUNTED
 from mainspring.app.services import Source
+from mainspring.app.viewing import instance_view
 from mainspring.cli.failures import REFUSED, one_line
 from mainspring.cli.loading import load_app, shown_url, with_app
 from mainspring.cli.options import app_argument, examples, json_option, optional_app_option
@@ -31,12 +32,13 @@ from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import MainspringError, told
 from mainspring.port.examination import Examination, Examined, Finding, note, problem
-from mainspring.port.records import InstanceFilter, InstanceRow, Ref, Stats
+from mainspring.port.records import InstanceFilter, Ref
 from mainspring.port.store import Store
 from mainspring.stores import open_store
+from mainspring.views import InstanceInfo, PauseInfo, ProjectionStatus, Stats
 
 SAFE_SQLITE: Final = (3, 51, 3)
-LATE_SECONDS: Final = 120
+LATE: Final = timedelta(minutes=2)
 SHOWN: Final = 10
 SUSPENDED_LOOKED_AT: Final = 1_000
 LOOK_SECONDS: Final = 60.0
@@ -56,7 +58,7 @@ class Health(Struct):
     database: dict[str, str] = field(default_factory=dict[str, str])
     now_us: int = 0
     stats: Stats | None = None
-    suspended: list[InstanceRow] = field(default_factory=list[InstanceRow])
+    suspended: list[InstanceInfo] = field(default_factory=list[InstanceInfo])
     findings: list[Finding] = field(default_factory=list[Finding])
 
     @property
@@ -66,21 +68,15 @@ class Health(Struct):
 
     def document(self) -> dict[str, Any]:
         """Return it for programs."""
-        stats = self.stats or Stats({}, 0, 0, 0, 0, None, 0)
+        stats = self.stats or Stats({}, 0, 0, 0, 0, 0, None)
         return {
             "ok": self.ok,
             "versions": self.versions,
             "app": self.app,
             "store": self.store,
             "database": self.database,
-            "instances": stats.instances,
-            "inbox": stats.inbox,
-            "outbox": stats.outbox,
-            "timers": stats.timers,
-            "dead_letters": stats.dead_letters,
-            "workers": stats.workers,
-            "oldest_due": None if stats.oldest_due_us is None else moment(stats.oldest_due_us),
-            "suspended": [instance_document(row) for row in self.suspended],
+            **asdict(stats),
+            "suspended": self.suspended,
             "findings": self.findings,
         }
 
@@ -171,7 +167,8 @@ async def _look(health: Health, app: Mainspring) -> None:
     store = app.engine.store
     health.now_us = store.now_us()
     health.stats = await app.stats()
-    health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
+    found = await store.instances(InstanceFilter(status="suspended"), SHOWN)
+    health.suspended = [instance_view(row) for row in found]
     paused = await app.pauses.list()
     health.findings += [_pause_finding(info) for info in paused]
     if (unread_orders := await unread_pauses(store)) is not None:
@@ -179,7 +176,7 @@ async def _look(health: Health, app: Mainspring) -> None:
     parked = 0 if health.stats.workers else await _parked(store, health.stats.inbox)
     waits = bool(paused) and await _waits_for_pauses(store, paused)
     health.findings = [one for one in health.findings if not _is_of_pauses(one, paused)]
-    health.findings += queue_findings(health.stats, health.now_us, paused=waits, parked=parked)
+    health.findings += queue_findings(health.stats, moment(health.now_us), paused=waits, parked=parked)
     health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]
     lost = [text for texts in (await held.suspected(store)).values() for text in texts]
     health.findings += [problem(text, held.SUSPECTED_FIX) for text in lost[:SHOWN]]
@@ -222,10 +219,10 @@ async def _parked(store: Store, inbox: int) -> int:
     return parked
 
 
-def queue_findings(stats: Stats, now_us: int, *, paused: bool = False, parked: int = 0) -> list[Finding]:
+def queue_findings(stats: Stats, now: datetime, *, paused: bool = False, parked: int = 0) -> list[Finding]:
     """Return what the depths and ages say. Of the inputs that wait, `parked` ones do so for suspended instances.
 
-    >>> queue_findings(Stats({"suspended": 2}, 0, 0, 0, 0, None, 1), 0)[0].what
+    >>> queue_findings(Stats({"suspended": 2}, 0, 0, 0, 0, 1, None), datetime(2026, 1, 1))[0].what
     '2 instances are suspended'
     """
     found: list[Finding] = []
@@ -239,12 +236,12 @@ def queue_findings(stats: Stats, now_us: int, *, paused: bool = False, parked: i
         found.append(
             problem(what, "See `mainspring dead-letters list`; then retry them, or discard what nobody needs.")
         )
-    due = stats.oldest_due_us
-    waits = stats.inbox > parked or (due is not None and due <= now_us)
+    due = stats.oldest_due
+    waits = stats.inbox > parked or (due is not None and due <= now)
     if waits and not stats.workers:
         found.append(problem("Work waits, and no worker runs", "Start one: `mainspring worker module:app`."))
-    elif due is not None and now_us - due > LATE_SECONDS * 1e6:
-        what = f"The oldest due message was due {distance(due, now_us)}"
+    elif due is not None and now - due > LATE:
+        what = f"The oldest due message was due {distance(due, now)}"
         if paused:
             found.append(note(what, "It waits for what is paused."))
         else:
@@ -269,7 +266,7 @@ def projection_findings(status: ProjectionStatus) -> list[Finding]:
             holds = " Until then, what has ended since is not purged." if status.declared and lag is status.live else ""
             fix = f"Mend its code or that event's cause; it goes on by itself.{holds}"
             found.append(problem(f"{what} is stopped: {one_line(lag.error)}", fix))
-        elif lag.events and lag.seconds > LATE_SECONDS and status.declared:
+        elif lag.events and lag.seconds > LATE.total_seconds() and status.declared:
             fix = "Start a worker that has it, or more of them."
             found.append(problem(f"{what} is {counted(lag.events, 'event')} and {lag.seconds:,.0f} s behind", fix))
     return found
@@ -330,7 +327,7 @@ def _write(health: Health) -> None:
         rows += [("store", health.store), *health.database.items()]
     stats = health.stats
     if stats is not None:
-        due = "nothing is due" if stats.oldest_due_us is None else distance(stats.oldest_due_us, health.now_us)
+        due = "nothing is due" if stats.oldest_due is None else distance(stats.oldest_due, moment(health.now_us))
         instances = ", ".join(f"{count:,} {status}" for status, count in sorted(stats.instances.items()))
         rows += [
             ("instances", instances or "none"),
@@ -347,7 +344,7 @@ def _write(health: Health) -> None:
         write_table(
             ("suspended", "state", "updated", "error"),
             [
-                (f"{row.workflow}/{row.id}", row.state or "", distance(row.updated_us, health.now_us), row.error or "")
+                (row.instance, row.state or "", distance(row.updated, moment(health.now_us)), row.error or "")
                 for row in health.suspended
             ],
         )

@@ -7,19 +7,18 @@ from collections.abc import Awaitable, Callable
 
 import click
 
+from mainspring import views
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
-from mainspring.app.documents import letter_document
 from mainspring.app.given import LARGEST
-from mainspring.app.letters import Letter, read_letter
 from mainspring.app.undelivered import undelivered_in
+from mainspring.app.viewing import letter_view
 from mainspring.cli.failures import REFUSED, NotFoundError
 from mainspring.cli.listing import LIMIT, PLACE
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, given, json_option
 from mainspring.cli.output import clock, counted, visible, write_json, write_lines, write_table
 from mainspring.errors import MainspringError
-from mainspring.port.ids import plain
 from mainspring.port.records import EDGE, DeadLetter
 
 BAR_FROM = 20
@@ -41,18 +40,18 @@ def list_letters(limit: int, after: int, as_json: bool, address: str) -> None:
     """List dead letters, the oldest first."""
 
     async def use(app: Mainspring) -> None:
-        letters = await app.dead_letters(limit, after)
+        letters = [letter_view(row) for row in await app.engine.store.dead_letters(limit, after)]
         if as_json:
-            write_lines(letter_document(letter) for letter in letters)
+            write_lines(letters)
         elif letters:
             write_table(
                 ("id", "instance", "message", "time (UTC)", "attempts", "reason"),
                 [
                     (
                         str(letter.id),
-                        f"{letter.workflow}/{letter.instance}",
+                        letter.instance,
                         letter.type,
-                        clock(letter.time_us),
+                        clock(letter.time),
                         str(letter.attempts),
                         letter.reason,
                     )
@@ -77,24 +76,23 @@ def show_letter(id: int, as_json: bool, address: str) -> None:
     async def use(app: Mainspring) -> None:
         letter = await _letter(app, id)
         if as_json:
-            write_json(letter_document(letter))
+            write_json(letter_view(letter))
         else:
-            _write_letter(read_letter(app.registry.codec, letter))
+            _write_letter(letter, letter_view(letter, app.registry.codec))
 
     with_app(address, use)
 
 
-def _write_letter(letter: Letter) -> None:
-    came = undelivered_in(letter) if letter.workflow == EDGE else None
-    body = letter.body if came is None else came.bytes
+def _write_letter(row: DeadLetter, letter: views.DeadLetter) -> None:
+    body = undelivered_in(row).bytes if row.workflow == EDGE else row.body
     lines = {
         "dead letter": str(letter.id),
-        "instance": f"{letter.workflow}/{letter.instance}",
+        "instance": letter.instance,
         "message": f"{letter.type} {body.decode(errors='backslashreplace')}",
-        "headers": "" if came is None else ", ".join(f"{name}={value}" for name, value in came.headers.items()),
+        "headers": ", ".join(f"{name}={value}" for name, value in (letter.headers or {}).items()),
         "kind": letter.kind,
-        "message id": plain(letter.message_id),
-        "time (UTC)": clock(letter.time_us),
+        "message id": letter.message_id,
+        "time (UTC)": clock(letter.time),
         "actor": letter.actor or "",
         "attempts": str(letter.attempts),
         "reason": letter.reason,

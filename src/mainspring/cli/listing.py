@@ -10,21 +10,23 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
-from mainspring.app.documents import instance_document, output_document
 from mainspring.app.given import LARGEST
 from mainspring.app.search import Search, filter_of, found
+from mainspring.app.viewing import instance_view, output_view
 from mainspring.cli.loading import find, ref_of, shown_url, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import (
     STATUS_STYLES,
     clock,
     distance,
+    text_of,
     write_lines,
     write_table,
 )
 from mainspring.cli.searching import search_options
-from mainspring.engine.recording.event_details import read_detail
-from mainspring.port.records import InstanceFilter, InstanceRow
+from mainspring.engine.recording.stored_values import moment
+from mainspring.port.records import InstanceFilter
+from mainspring.views import InstanceInfo
 
 LIMIT: Final = click.IntRange(1, 100_000)
 PLACE: Final = click.IntRange(0, LARGEST)
@@ -64,7 +66,7 @@ def ls(
         if everything:
             await _write_all(app, where, after, as_json)
             return
-        rows = await found(app.engine.store, where, limit, after)
+        rows = await _page(app, where, limit, after)
         _write_page(rows, as_json, heading=True)
         if not rows:
             click.echo(f"No such instances in {shown_url(app.url)}.", err=True)
@@ -86,26 +88,30 @@ async def _write_all(app: Mainspring, where: InstanceFilter, after: int, as_json
             bar.update(len(rows))
 
 
-async def _pages(app: Mainspring, where: InstanceFilter, after: int) -> AsyncIterator[list[InstanceRow]]:
-    while rows := await found(app.engine.store, where, EXPORT_PAGE, after):
+async def _page(app: Mainspring, where: InstanceFilter, limit: int, after: int) -> list[InstanceInfo]:
+    return [instance_view(row) for row in await found(app.engine.store, where, limit, after)]
+
+
+async def _pages(app: Mainspring, where: InstanceFilter, after: int) -> AsyncIterator[list[InstanceInfo]]:
+    while rows := await _page(app, where, EXPORT_PAGE, after):
         yield rows
         after = rows[-1].key
 
 
-def _write_page(rows: list[InstanceRow], as_json: bool, *, heading: bool) -> None:
+def _write_page(rows: list[InstanceInfo], as_json: bool, *, heading: bool) -> None:
     if as_json:
-        write_lines(instance_document(row) for row in rows)
+        write_lines(rows)
     elif rows:
         write_table(
             ("instance", "status", "state", "workflow version", "position", "updated (UTC)", "error"),
             [
                 (
-                    f"{row.workflow}/{row.id}",
+                    row.instance,
                     row.status,
                     row.state or "",
-                    str(row.definition_version),
-                    str(row.version),
-                    clock(row.updated_us),
+                    str(row.workflow_version),
+                    str(row.position),
+                    clock(row.updated),
                     row.error or "",
                 )
                 for row in rows
@@ -129,25 +135,24 @@ def timers(identity: str | None, limit: int, as_json: bool, address: str) -> Non
     async def use(app: Mainspring) -> None:
         store = app.engine.store
         ref = None if identity is None else ref_of(await find(app, identity))
-        claims = await store.outputs(ref, timers=True, limit=limit)
-        keys = [read_detail(claim.detail).key for claim in claims]
+        timers = [output_view(claim) for claim in await store.outputs(ref, timers=True, limit=limit)]
         if as_json:
-            write_lines(output_document(claim, key) for claim, key in zip(claims, keys, strict=True))
-        elif claims:
-            now_us = store.now_us()
+            write_lines(timers)
+        elif timers:
+            now = moment(store.now_us())
             write_table(
                 ("instance", "due (UTC)", "that is", "key", "message"),
                 [
                     (
-                        f"{claim.workflow}/{claim.instance}",
-                        clock(claim.due_us),
-                        distance(claim.due_us, now_us),
-                        key or "",
-                        f"{claim.type} {claim.body.decode(errors='replace')}",
+                        timer.instance,
+                        clock(timer.due),
+                        distance(timer.due, now),
+                        timer.key or "",
+                        f"{timer.type} {text_of(timer.message)}",
                     )
-                    for claim, key in zip(claims, keys, strict=True)
+                    for timer in timers
                 ],
-                ["red" if claim.due_us < now_us else "" for claim in claims],
+                ["red" if timer.due < now else "" for timer in timers],
             )
         else:
             click.echo(f"No timers wait in {shown_url(app.url)}.", err=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
-
 import click
 
 from mainspring.app import Mainspring
 from mainspring.cli.loading import find, ref_of, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import visible, write_lines, write_table
-from mainspring.core.execution import Execution
 from mainspring.core.story import duration
+from mainspring.views import LogLine
 
 COLUMNS = ("position", "time (UTC)", "what", "about", "state", "actor", "attempt", "took", "answered after", "waited")
 STYLES = {"Faulted": "red", "Attempted": "yellow", "Failed": "red", "Suspended": "yellow", "Completed": "green"}
@@ -36,14 +33,14 @@ def log(identity: str, as_json: bool, address: str) -> None:
     async def use(app: Mainspring) -> None:
         lines = await app.instance_at(str(ref_of(await find(app, identity)))).log()
         if as_json:
-            write_lines(_document(line) for line in lines)
+            write_lines(lines)
             return
         write_table(COLUMNS, [_cells(line) for line in lines], [STYLES.get(line.what, "") for line in lines])
 
     with_app(address, use)
 
 
-def _cells(line: Execution) -> tuple[str, ...]:
+def _cells(line: LogLine) -> tuple[str, ...]:
     return (
         str(line.position),
         "" if line.time is None else f"{line.time:%Y-%m-%d %H:%M:%S}.{line.time.microsecond // 1_000:03}",
@@ -54,24 +51,3 @@ def _cells(line: Execution) -> tuple[str, ...]:
         "" if line.attempt is None else str(line.attempt),
         *("" if span is None else duration(span) for span in (line.duration, line.answered_after, line.waited)),
     )
-
-
-def _document(line: Execution) -> dict[str, Any]:
-    return {
-        "position": line.position,
-        "time": line.time,
-        "what": line.what,
-        "about": line.about,
-        "state": line.state,
-        "actor": line.actor,
-        "kind": line.kind,
-        "command": line.command,
-        "attempt": line.attempt,
-        "duration_seconds": _seconds(line.duration),
-        "answered_after_seconds": _seconds(line.answered_after),
-        "waited_seconds": _seconds(line.waited),
-    }
-
-
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds()

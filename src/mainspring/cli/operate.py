@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from mainspring.app import Instance, Mainspring
-from mainspring.app.documents import instance_document
 from mainspring.cli.loading import find, ref_of, with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import write_json
@@ -156,8 +155,8 @@ def _operate(
         await act(instance)
         row = await instance.row()
         if as_json:
-            write_json(instance_document(row))
+            write_json(row)
         else:
-            click.echo(f"{instance} is {row.status} (position {row.version})")
+            click.echo(f"{instance} is {row.status} (position {row.position})")
 
     with_app(address, use)

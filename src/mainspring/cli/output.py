@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import click
-from msgspec import json
+from msgspec import Raw, json
 
 from mainspring.core.story import duration
-from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import visible
 
 STATUS_STYLES: Final = {
@@ -68,6 +67,11 @@ def _write_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: S
     return True
 
 
+def text_of(message: Raw) -> str:
+    """Return a message's JSON as a text."""
+    return bytes(message).decode(errors="backslashreplace")
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun.
 
@@ -77,22 +81,23 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def clock(time_us: int) -> str:
-    """Return a stored time as people read it, in UTC.
+def clock(time: datetime) -> str:
+    """Return a time as people read it, in UTC.
 
-    >>> clock(1_500_000)
+    >>> clock(datetime(1970, 1, 1, 0, 0, 1, 500_000))
     '1970-01-01 00:00:01.500'
     """
-    return moment(time_us).isoformat(" ", "milliseconds").removesuffix("+00:00")
+    return time.isoformat(" ", "milliseconds").removesuffix("+00:00")
 
 
-def distance(time_us: int, now_us: int) -> str:
+def distance(time: datetime, now: datetime) -> str:
     """Return how far a time lies ahead or behind, in whole seconds.
 
-    >>> distance(65_000_000, 5_000_000), distance(0, 3_000_000), distance(0, 10)
+    >>> now = datetime(2026, 1, 1)
+    >>> distance(now + timedelta(minutes=1), now), distance(now, now + timedelta(seconds=3)), distance(now, now)
     ('in 1 min', '3 s ago', 'now')
     """
-    seconds = round((time_us - now_us) / 1e6)
+    seconds = round((time - now).total_seconds())
     span = duration(timedelta(seconds=abs(seconds)))
     return "now" if seconds == 0 else f"in {span}" if seconds > 0 else f"{span} ago"
 

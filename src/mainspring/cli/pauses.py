@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 import click
 
 from mainspring.app import Mainspring
-from mainspring.app.pauses import PauseInfo
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import visible, write_lines, write_table
 from mainspring.cli.sources import REASON
 from mainspring.engine.operations.known_pauses import unread_pauses
 from mainspring.engine.operations.pause_orders import WAY_OUT
+from mainspring.views import PauseInfo
 
 COLUMNS = ("what", "since (UTC)", "by", "waiting", "reason")
 
@@ -38,7 +38,7 @@ def list_pauses(as_json: bool, address: str) -> None:
     async def use(app: Mainspring) -> None:
         found = await app.pauses.list()
         if as_json:
-            write_lines(info.document() for info in found)
+            write_lines(found)
         elif found:
             write_table(COLUMNS, [_cells(info) for info in found])
         if (unread := await unread_pauses(app.engine.store)) is not None:
@@ -89,7 +89,7 @@ def _act(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[None
         await act(app)
         found = await app.pauses.list()
         if as_json:
-            write_lines(info.document() for info in found)
+            write_lines(found)
         else:
             click.echo(f"Paused now: {', '.join(visible(info.what) for info in found) or 'nothing'}")
 

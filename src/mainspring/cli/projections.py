@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from mainspring.app import Mainspring
-from mainspring.app.projections import Lag, ProjectionStatus
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json, write_lines, write_table
+from mainspring.views import Lag, ProjectionStatus
 
 
 @click.group(epilog=examples("mainspring projections list", "mainspring projections rebuild open_orders"))

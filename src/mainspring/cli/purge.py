@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from msgspec.structs import asdict
 
 from mainspring.app import Mainspring
-from mainspring.app.purging import PurgeReport
 from mainspring.cli.loading import shown_url, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import counted, write_json
+from mainspring.views import PurgeReport
 
 UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 MOST_DIGITS: Final = 6
@@ -91,7 +92,7 @@ def purge(
         finally:
             line.end()
         if as_json:
-            write_json(_document(report, dry_run=dry_run))
+            write_json({"dry_run": dry_run, **asdict(report)})
         else:
             archived = f", {counted(report.archived, 'event')} archived" if archive is not None and not dry_run else ""
             click.echo(f"{'would purge' if dry_run else 'purged'} {_told(report)}{archived}")
@@ -122,12 +123,3 @@ class Line:
 
 def _told(report: PurgeReport) -> str:
     return f"{counted(report.instances, 'instance')} with {counted(report.events, 'event')}"
-
-
-def _document(report: PurgeReport, *, dry_run: bool) -> dict[str, Any]:
-    return {
-        "dry_run": dry_run,
-        "instances": report.instances,
-        "events": report.events,
-        "archived": report.archived,
-    }

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 from msgspec import Raw
+from msgspec.structs import replace
 
 from mainspring.analysis.replay.branches import Branch
 from mainspring.analysis.replay.changes import change_document, change_lines, state_change
@@ -330,9 +331,9 @@ def _explanation_document(explanation: Explanation) -> dict[str, Any]:
         "fingerprint": explanation.fingerprint,
         "asked": explanation.asked,
         "agrees": explanation.agrees,
-        "decide": [_branch_document(branch) for branch in explanation.decide],
+        "decide": [_branch(branch) for branch in explanation.decide],
         "evolve": [
-            {"position": evolved.position, "branches": [_branch_document(branch) for branch in evolved.branches]}
+            {"position": evolved.position, "branches": [_branch(branch) for branch in evolved.branches]}
             for evolved in explanation.evolve
         ],
         "decided": [shown(event) for event in explanation.decided],
@@ -340,12 +341,5 @@ def _explanation_document(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _branch_document(branch: Branch) -> dict[str, Any]:
-    return {
-        "kind": branch.kind,
-        "text": branch.text,
-        "function": branch.function,
-        "file": _here(branch.file),
-        "line": branch.line,
-        "refused": [{"line": guard.line, "text": guard.text} for guard in branch.refused],
-    }
+def _branch(branch: Branch) -> Branch:
+    return replace(branch, file=_here(branch.file))

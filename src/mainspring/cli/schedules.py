@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
 
 import click
 
 from mainspring.app import Mainspring
-from mainspring.app.schedules import MOST_NEXT, ScheduleInfo
+from mainspring.app.schedules import MOST_NEXT
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import write_json, write_lines, write_table
@@ -29,7 +28,7 @@ def list_schedules(as_json: bool, address: str) -> None:
     async def use(app: Mainspring) -> None:
         found = await app.schedules.list()
         if as_json:
-            write_lines(_document(info) for info in found)
+            write_lines(found)
         elif found:
             columns = ("name", "calendar", "catch-up", "message", "status", "next (UTC)")
             rows = [(i.name, i.calendar, i.catch_up, i.message, i.status, _clock(i.next)) for i in found]
@@ -51,7 +50,7 @@ def next_times(name: str, count: int, as_json: bool, address: str) -> None:
     async def use(app: Mainspring) -> None:
         times = await app.schedules.next(name, count)
         if as_json:
-            write_lines({"name": name, "time": time.isoformat()} for time in times)
+            write_lines({"name": name, "time": time} for time in times)
         else:
             click.echo("\n".join(_clock(time) for time in times))
 
@@ -103,22 +102,11 @@ def _act(address: str, name: str, as_json: bool, act: Callable[[Mainspring], Awa
         await act(app)
         info = next(info for info in await app.schedules.list() if info.name == name)
         if as_json:
-            write_json(_document(info))
+            write_json(info)
         else:
             click.echo(f"{name} is {info.status}" + (f", next at {_clock(info.next)} UTC" if info.next else ""))
 
     with_app(address, use)
-
-
-def _document(info: ScheduleInfo) -> dict[str, Any]:
-    return {
-        "name": info.name,
-        "calendar": info.calendar,
-        "catch_up": info.catch_up,
-        "message": info.message,
-        "status": info.status,
-        "next": None if info.next is None else info.next.isoformat(),
-    }
 
 
 def _clock(time: datetime | None) -> str:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import click
-from msgspec import Struct
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
-from mainspring.analysis.stuck.awaited import Awaited, awaited_of
+from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.commands import command
-from mainspring.app.documents import (
-    direction_of,
-    event_document,
-    input_document,
-    instance_document,
-    kind_of,
-    output_document,
-)
 from mainspring.app.states import State, checked_version, entry_of, state_at
+from mainspring.app.viewing import direction_of, event_view, input_view, instance_view, kind_of, output_view
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import find, ref_of, with_app
 from mainspring.cli.options import app_option, examples, json_option
@@ -28,6 +23,7 @@ from mainspring.cli.output import (
     clock,
     counted,
     distance,
+    text_of,
     visible,
     write_json,
     write_table,
@@ -35,41 +31,21 @@ from mainspring.cli.output import (
 from mainspring.core.story import COLUMNS, Row, tell
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.operations.retried_letter import letters_behind, while_suspended
-from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
-from mainspring.port.ids import plain
-from mainspring.port.records import DeadLetter, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import DeadLetter, EventRow, InstanceRow, Loaded, Ref
+from mainspring.port.tasks import TaskRow
+from mainspring.views import Waiting, WaitingOutput
 
 STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
 LETTERS_NAMED = 5
-BODY_BYTES = 2_000
+BODY_CHARACTERS = 2_000
 """How much is shown of an input that failed; `--json` has all of it."""
 
 
 NO_EVENTS = "no events: its first input was not taken, and a stream begins with that"
-
-
-class Waiting(Struct, frozen=True):
-    """What an instance waits for.
-
-    >>> Waiting([], [], [], [], Awaited([], [])).count
-    0
-    """
-
-    inbox: list[InputRow]
-    outbox: list[OutputClaim]
-    timers: list[OutputClaim]
-    held_back: list[str]
-    """Why workers hold some of these back, or cannot read them."""
-    awaited: Awaited
-
-    @property
-    def count(self) -> int:
-        """How much that is."""
-        others = len(self.awaited.children) + len(self.awaited.tasks)
-        return len(self.inbox) + len(self.outbox) + len(self.timers) + others
 
 
 @click.command(
@@ -99,7 +75,8 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
         after = max(0, end - last) if last is not None else 0
         rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
         state = await state_at(app, loaded, at)
-        waiting = await _waiting(app, loaded.row) if at is None else Waiting([], [], [], [], Awaited([], []))
+        nothing = Waiting([], [], [], [], 0, [], [])
+        waiting, tasks = (nothing, ()) if at is not None else await _waiting(app, loaded.row)
         if as_json:
             write_json(_document(loaded.row, rows, state, waiting))
             return
@@ -108,12 +85,11 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
         if loaded.snapshot is not None and loaded.snapshot.is_all:
             click.echo("Its history is not kept: these are the messages that it took, and what is still to be done.")
         _write_state(state)
-        if waiting.count:
-            _write_waiting(waiting, store.now_us())
+        _write_waiting(waiting, tasks, moment(store.now_us()))
         if at is None and loaded.row.status == "suspended":
             why = [row async for row in while_suspended(store, ref, loaded.row.version)]
             if not loaded.row.version:
-                click.echo(f"\nIt has stood still since {clock(loaded.row.updated_us)} (UTC).", nl=False)
+                click.echo(f"\nIt has stood still since {clock(moment(loaded.row.updated_us))} (UTC).", nl=False)
             failed = {row.cause for row in why if row.cause is not None}
             _write_advice(loaded.row, waiting, [one async for one in letters_behind(store, ref, failed)], why)
 
@@ -137,7 +113,7 @@ def state(identity: str, at: int | None, as_json: bool, address: str) -> int:
         _checked(loaded, at)
         found = await state_at(app, loaded, at)
         if as_json:
-            write_json({"instance": str(ref_of(loaded)), **found.document()})
+            write_json({"instance": str(ref_of(loaded)), **asdict(found.view())})
         elif found.problem is None:
             click.echo(visible(repr(found.value)))
         else:
@@ -157,14 +133,23 @@ def _checked(loaded: Loaded, at: int | None) -> int:
     return checked_version(loaded, at)
 
 
-async def _waiting(app: Mainspring, row: InstanceRow) -> Waiting:
+async def _waiting(app: Mainspring, row: InstanceRow) -> tuple[Waiting, Sequence[TaskRow]]:
     store, ref = app.engine.store, Ref(row.workflow, row.id)
     inbox = await store.inbox(ref, WAITING)
     outbox = await store.outputs(ref, timers=False, limit=WAITING)
     timers = await store.outputs(ref, timers=True, limit=WAITING)
     awaited = await awaited_of(store, row, app.registry)
     held = await held_among(store, ref, inbox, [*outbox, *timers], awaited.children, app.registry)
-    return Waiting(inbox, outbox, timers, held, awaited)
+    found = Waiting(
+        [input_view(each) for each in inbox],
+        [output_view(claim) for claim in outbox],
+        [output_view(claim) for claim in timers],
+        awaited.children,
+        awaited.since,
+        [str(task) for task in awaited.tasks],
+        held,
+    )
+    return found, awaited.tasks
 
 
 # ---- for programs
@@ -173,14 +158,10 @@ async def _waiting(app: Mainspring, row: InstanceRow) -> Waiting:
 def _document(row: InstanceRow, rows: Sequence[EventRow], state: State, waiting: Waiting) -> dict[str, Any]:
     ref = Ref(row.workflow, row.id)
     return {
-        **instance_document(row),
-        "at": state.document(),
-        "stream": [event_document(ref, event) for event in rows],
-        "inbox": [input_document(input) for input in waiting.inbox],
-        "outbox": [output_document(claim, None) for claim in waiting.outbox],
-        "timers": [output_document(claim, read_detail(claim.detail).key) for claim in waiting.timers],
-        **waiting.awaited.documents(),
-        "held_back": waiting.held_back,
+        **to_builtins(instance_view(row), builtin_types=(datetime,)),
+        "at": state.view(),
+        "stream": [event_view(ref, event) for event in rows],
+        **asdict(waiting),
     }
 
 
@@ -202,7 +183,15 @@ def write_stream(ref: Ref, entry: WorkflowEntry | None, rows: Sequence[EventRow]
     acted = any(row.actor for row in rows)
     columns = [*COLUMNS[:1], "time (UTC)", *COLUMNS[1:4], *(["actor"] if acted else []), COLUMNS[4]]
     lines = [
-        [t.position, clock(row.time_us), t.kind, t.direction, t.event, *([row.actor or ""] if acted else []), t.message]
+        [
+            t.position,
+            clock(moment(row.time_us)),
+            t.kind,
+            t.direction,
+            t.event,
+            *([row.actor or ""] if acted else []),
+            t.message,
+        ]
         for t, row in zip(told, rows, strict=True)
     ]
     write_table(columns, lines, [STYLES[t.direction] for t in told])
@@ -232,27 +221,26 @@ def _write_state(state: State) -> None:
         click.secho(f"state: {visible(state.problem)}", fg="red")
 
 
-def _write_waiting(waiting: Waiting, now_us: int) -> None:
-    click.echo()
-    rows = [
-        ("inbox", row.type, "", f"{plain(row.message_id)}, {distance(row.time_us, now_us)}") for row in waiting.inbox
-    ]
-    for where, claims in (("outbox", waiting.outbox), ("timer", waiting.timers)):
-        rows += [(where, claim.type, distance(claim.due_us, now_us), _attempts(claim)) for claim in claims]
-    for child in waiting.awaited.children:
+def _write_waiting(waiting: Waiting, tasks: Sequence[TaskRow], now: datetime) -> None:
+    rows = [("inbox", each.type, "", f"{each.message_id}, {distance(each.time, now)}") for each in waiting.inbox]
+    for where, outputs in (("outbox", waiting.outbox), ("timer", waiting.timers)):
+        rows += [(where, output.type, distance(output.due, now), _attempts(output)) for output in outputs]
+    for child in waiting.children:
         what, note = ("fan-out", child.progress) if child.is_fan_out else ("child", child.instance or "")
-        since = f"begun {distance(child.began_us, now_us)}"
-        rows.append((what, "" if child.is_fan_out else child.type or "", "", f"{note}, {since}" if note else since))
-    for task in waiting.awaited.tasks:
+        since = f"begun {distance(child.began, now)}"
+        rows.append((what, child.type or "", "", f"{note}, {since}" if note else since))
+    for task in tasks:
         whom = task.person or task.role or "anybody"
-        rows.append(("task", task.title, "", f"opened for {whom} {distance(task.opened_us, now_us)}"))
-    write_table(("waits in", "message", "due", "note"), rows)
-    for why in waiting.held_back:
-        click.secho(visible(why), fg="red")
+        rows.append(("task", task.title, "", f"opened for {whom} {distance(moment(task.opened_us), now)}"))
+    if rows:
+        click.echo()
+        write_table(("waits in", "message", "due", "note"), rows)
+        for why in waiting.held_back:
+            click.secho(visible(why), fg="red")
 
 
-def _attempts(claim: OutputClaim) -> str:
-    return counted(claim.attempts, "attempt") if claim.attempts else ""
+def _attempts(output: WaitingOutput) -> str:
+    return counted(output.attempts, "attempt") if output.attempts else ""
 
 
 def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLetter], why: Sequence[EventRow]) -> None:
@@ -271,8 +259,9 @@ def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLett
     elif waiting.inbox and input_failed:
         first = waiting.inbox[0]
         again, past = command("retry", identity), command("skip", identity)
-        body = visible(first.body[:BODY_BYTES].decode(errors="replace")) + ("…" if len(first.body) > BODY_BYTES else "")
-        click.echo(f"It failed at {visible(first.type)} {body} ({visible(plain(first.message_id))}).")
+        text = text_of(first.message)
+        body = visible(text[:BODY_CHARACTERS]) + ("…" if len(text) > BODY_CHARACTERS else "")
+        click.echo(f"It failed at {visible(first.type)} {body} ({visible(first.message_id)}).")
         click.echo(f"Mend the cause, then {again}; or {past} passes over {visible(first.type)}.")
     else:
         click.echo(f"{command('resume', identity)} lets it go on.")

@@ -11,13 +11,13 @@ from msgspec import DecodeError, json
 from msgspec.structs import asdict
 
 from mainspring.app import Mainspring
-from mainspring.app.task_views import Task, TaskOutcome
 from mainspring.app.tasks import MOST_PICKED, PAGE
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.listing import LIMIT
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import F, actor_option, app_option, examples, given, json_option
 from mainspring.cli.output import visible, write_json, write_lines, write_table
+from mainspring.views import Task, TaskOutcome
 
 roles_option = click.option("--role", "roles", multiple=True, metavar="ROLE", help="A role of yours; repeat for more.")
 

@@ -53,7 +53,7 @@ What: TypeAlias = Literal[
 ]
 
 
-class Execution(Struct, frozen=True, gc=False):
+class LogLine(Struct, frozen=True, gc=False):
     """One line of the log. `about` is the type of the message, or the reason.
 
     `actor` is who sent the message or operated the instance. Where the message is a handler's result, `attempt` says at
@@ -63,7 +63,7 @@ class Execution(Struct, frozen=True, gc=False):
     `answered_after` is the time from what was asked (a command, a timer, a task, a child, a fan-out) to this line,
     which is about its answer or its failure. `waited` is how long a timer was due when it was taken.
 
-    >>> Execution(2, "Started", None, "PlaceOrder").what
+    >>> LogLine(2, "Started", None, "PlaceOrder").what
     'Started'
     """
 
@@ -75,20 +75,35 @@ class Execution(Struct, frozen=True, gc=False):
     actor: str | None = None
     kind: Kind | None = None
     attempt: int | None = None
-    duration: timedelta | None = None
-    answered_after: timedelta | None = None
-    waited: timedelta | None = None
+    duration_seconds: float | None = None
+    answered_after_seconds: float | None = None
+    waited_seconds: float | None = None
     command: str | None = None
 
+    @property
+    def duration(self) -> timedelta | None:
+        """How long the attempt took."""
+        return _span(self.duration_seconds)
 
-def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> list[Execution]:
+    @property
+    def answered_after(self) -> timedelta | None:
+        """How long after the question the answer came."""
+        return _span(self.answered_after_seconds)
+
+    @property
+    def waited(self) -> timedelta | None:
+        """How long the timer was due."""
+        return _span(self.waited_seconds)
+
+
+def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> list[LogLine]:
     """Return the log of a stream, or of a part of it; `before` is what was asked before that part.
 
     >>> from mainspring.core.events import Began
     >>> [line.what for line in execution_log([Entry(1, Began()), Entry(2, InitiatedBy("go")), Entry(3, Completed())])]
     ['Started', 'Completed']
     """
-    log: list[Execution] = []
+    log: list[LogLine] = []
     known: dict[int | None, Entry] = {entry.position: entry for entry in before}
     for entry in entries:
         known[entry.position] = entry
@@ -97,7 +112,7 @@ def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> lis
             what, about = told
             answered_after, waited = _times(entry, known.get(entry.cause))
             log.append(
-                Execution(
+                LogLine(
                     entry.position,
                     what,
                     entry.time,
@@ -106,25 +121,25 @@ def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> lis
                     entry.actor,
                     entry.kind,
                     entry.attempt,
-                    entry.duration,
-                    answered_after,
-                    waited,
+                    _seconds(entry.duration),
+                    _seconds(answered_after),
+                    _seconds(waited),
                 )
             )
     return log
 
 
-def with_attempts(lines: Iterable[Execution], attempts: Iterable[Execution]) -> list[Execution]:
+def with_attempts(lines: Iterable[LogLine], attempts: Iterable[LogLine]) -> list[LogLine]:
     """Return a log with the attempts that failed, each behind the lines up to its position.
 
-    >>> lines = [Execution(2, "Started", None), Execution(5, "Stepped", None)]
-    >>> [(line.position, line.what) for line in with_attempts(lines, [Execution(3, "Attempted", None)])]
+    >>> lines = [LogLine(2, "Started", None), LogLine(5, "Stepped", None)]
+    >>> [(line.position, line.what) for line in with_attempts(lines, [LogLine(3, "Attempted", None)])]
     [(2, 'Started'), (3, 'Attempted'), (5, 'Stepped')]
     """
     return sorted([*lines, *attempts], key=lambda line: line.position)
 
 
-def unbegun(status: str, time: datetime, reason: str | None, state: str | None, *, waits: bool) -> list[Execution]:
+def unbegun(status: str, time: datetime, reason: str | None, state: str | None, *, waits: bool) -> list[LogLine]:
     """Return the log of an instance without a stream: what has kept it from taking its first input.
 
     `waits` says that an input waits for it.
@@ -135,9 +150,7 @@ def unbegun(status: str, time: datetime, reason: str | None, state: str | None, 
     ways: dict[str, What] = {"cancelled": "Cancelled", "terminated": "Terminated", "running": "Skipped"}
     what = ways.get(status) if status != "suspended" else "Faulted" if waits else "Suspended"
     return (
-        []
-        if what is None or (what == "Skipped" and reason is None)
-        else [Execution(0, what, time, reason or "", state)]
+        [] if what is None or (what == "Skipped" and reason is None) else [LogLine(0, what, time, reason or "", state)]
     )
 
 
@@ -191,3 +204,11 @@ def _times(entry: Entry, asked: Entry | None) -> tuple[timedelta | None, timedel
 
 def _type(message: object) -> str:
     return message.type if isinstance(message, NotKept) else type(message).__name__
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)

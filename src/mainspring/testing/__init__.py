@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mainspring.core.step import Output, Step
 from mainspring.testing.envelopes import envelope
 from mainspring.testing.fuzz import Fuzzed, FuzzFailure, fuzz
 from mainspring.testing.pure import assert_pure
@@ -11,13 +12,17 @@ from mainspring.testing.scenario import given
 
 if TYPE_CHECKING:
     from mainspring.testing.histories import HistoryChanged, replay_histories, save_histories
-    from mainspring.testing.simulation import World, simulate
+    from mainspring.testing.simulation import Call, Timer, World, simulate
 
 __all__ = [
+    "Call",
     "FuzzFailure",
     "Fuzzed",
     "HistoryChanged",
+    "Output",
     "Rehearsal",
+    "Step",
+    "Timer",
     "World",
     "assert_pure",
     "envelope",
@@ -30,7 +35,9 @@ __all__ = [
 
 # A workflow's own tests need the pure core only: the engine is imported for a simulation, or to replay histories.
 _LATER = {
+    "Call": "simulation",
     "HistoryChanged": "histories",
+    "Timer": "simulation",
     "World": "simulation",
     "replay_histories": "histories",
     "save_histories": "histories",

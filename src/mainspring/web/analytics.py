@@ -22,8 +22,6 @@ from mainspring.web.served import Limit, Served, answer, routing, told
 MOST_VARIANTS: Final = 100
 SAMPLE: Final = 100
 LARGEST_SAMPLE: Final = 1_000
-STRUCTS: Final = (Figures, StuckFound, Report)
-
 Prefix = Annotated[str | None, Query(description="How the id begins.")]
 Variants = Annotated[int, Query(ge=0, le=MOST_VARIANTS, description="So many paths at most.")]
 

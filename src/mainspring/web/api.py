@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -10,11 +11,13 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from msgspec.json import schema_components
+from msgspec import Struct
+from msgspec.json import encode, schema_components
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from mainspring import views
 from mainspring.app import Mainspring
 from mainspring.errors import MainspringError
 from mainspring.logs import logger
@@ -23,6 +26,7 @@ from mainspring.web import (
     bulk,
     envelopes,
     history,
+    history_models,
     hooks,
     instances,
     letters,
@@ -147,14 +151,21 @@ def described(made: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document."""
     document = made.openapi()
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    schemas.setdefault("Problem", models.Problem.model_json_schema())
-    _, records = schema_components((*workflows.STRUCTS, *analytics.STRUCTS), ref_template=f"{SCHEMAS}{{name}}")
+    _, records = schema_components(_answers(document), ref_template=f"{SCHEMAS}{{name}}")
     schemas.update(records)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for operation in (each for methods in document["paths"].values() for each in methods.values()):
         _with_problems(operation)
     return document
+
+
+def _answers(document: dict[str, Any]) -> list[type[Struct]]:
+    """Return the records that answers are made of: those to which the document refers and that are no bodies."""
+    homes = (views, models, history_models, analytics, workflows)
+    known = {name: each for home in homes for name, each in vars(home).items() if isinstance(each, type)}
+    named = set(re.findall(rf"{SCHEMAS}(\w+)", encode(document).decode())) - set(document["components"]["schemas"])
+    return [known[name] for name in sorted(named)]
 
 
 def _with_problems(operation: dict[str, Any]) -> None:

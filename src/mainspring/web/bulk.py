@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Path, Response
 from msgspec import Struct
 from pydantic import ConfigDict, Field
 
 from mainspring.app import bulk
-from mainspring.app.bulk import PER_SECOND, Action, BulkReport
+from mainspring.app.bulk import PER_SECOND
 from mainspring.app.given import LARGEST
 from mainspring.errors import MainspringError
+from mainspring.views import Action, BulkReport
+from mainspring.views import Refusal as Refused
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.problems import Problem, Refusal, responses
 from mainspring.web.searching import Words
-from mainspring.web.served import Actor, Served, answer, routing
+from mainspring.web.served import Actor, Served, answer, routing, told
 
 AT_ONCE: Final = 2
 KEPT: Final = 50
@@ -60,21 +62,21 @@ class Job(Struct):
     task: asyncio.Task[BulkReport]
     report: BulkReport
 
-    def document(self, served: Served) -> dict[str, Any]:
+    def document(self, served: Served) -> models.BulkDocument:
         """Return how far it is."""
-        failure = self.task.exception() if self.over else None
-        return {
-            "id": self.id,
-            "operation": self.report.action,
-            "dry_run": self.report.dry_run,
-            "status": self._status(),
-            "matched": self.report.matched,
-            "done": self.report.done,
-            "left": self.report.left,
-            "refusals": self.report.refusals,
-            "refused": [_refused(served, *each) for each in self.report.refused[:REFUSALS_SHOWN]],
-            "error": served.detail(failure) if isinstance(failure, Exception) else None,
-        }
+        failure, report = self.task.exception() if self.over else None, self.report
+        return models.BulkDocument(
+            id=self.id,
+            operation=report.action,
+            dry_run=report.dry_run,
+            status=self._status(),
+            matched=report.matched,
+            done=report.done,
+            left=report.left,
+            refusals=report.refusals,
+            refused=[_refused(served, each) for each in report.refused[:REFUSALS_SHOWN]],
+            error=served.detail(failure) if isinstance(failure, Exception) else None,
+        )
 
     @property
     def over(self) -> bool:
@@ -159,13 +161,13 @@ def routes(served: Served) -> APIRouter:
     read, act = [served.needs("read")], [served.needs("act")]
     jobs = Jobs(served)
     served.on_stop.append(jobs.stop)
-    described = {200: {"model": models.BulkDocument}, **responses(401, 403, 404)}
+    described = {200: told(models.BulkDocument), **responses(401, 403, 404)}
 
     @router.post(
         "/bulk/{operation}",
         response_model=None,
         dependencies=act,
-        responses={200: {"model": models.BulkDocument}, **responses(401, 403, 409, 422, 503)},
+        responses={200: told(models.BulkDocument), **responses(401, 403, 409, 422, 503)},
     )
     async def operate(
         operation: Annotated[Action, Path(description="What is to be done.")], order: Order, actor: Actor
@@ -180,7 +182,7 @@ def routes(served: Served) -> APIRouter:
         "/bulk",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": list[models.BulkDocument]}, **responses(401, 403)},
+        responses={200: told(list[models.BulkDocument]), **responses(401, 403)},
     )
     async def listed() -> Response:
         """Return the operations on many of this process, the last one first."""
@@ -202,7 +204,7 @@ def routes(served: Served) -> APIRouter:
     return router
 
 
-def _refused(served: Served, instance: str, why: str) -> dict[str, str]:
+def _refused(served: Served, refusal: Refused) -> Refused:
     """Return why one refused: what is said of the instance may be shown, what is said of a message may quote it."""
-    tell = served.redaction.rule if why.startswith(instance) else served.redaction.error
-    return {"instance": instance, "why": tell(why)}
+    tell = served.redaction.rule if refusal.why.startswith(refusal.instance) else served.redaction.error
+    return Refused(refusal.instance, tell(refusal.why))

@@ -12,7 +12,7 @@ from mainspring.app.arrivals import Arrivals
 from mainspring.codec.wire import MEDIA_TYPE, read_envelope, schema
 from mainspring.web import models
 from mainspring.web.problems import responses
-from mainspring.web.served import Actor, Served, answer, routing
+from mainspring.web.served import Actor, Served, answer, routing, told
 
 _RESULT: Final = {
     "specversion": "1.0",
@@ -44,7 +44,7 @@ def routes(served: Served) -> APIRouter:
         "/envelopes",
         response_model=None,
         dependencies=[served.needs("send")],
-        responses={200: {"model": models.Published}, **responses(401, 403, 404, 409, 413, 422, 503)},
+        responses={200: told(models.Published), **responses(401, 403, 404, 409, 413, 422, 503)},
         openapi_extra=envelope_body,
     )
     async def take(request: Request, actor: Actor) -> Response:
@@ -55,8 +55,7 @@ def routes(served: Served) -> APIRouter:
         # The actor is the authenticated user, whatever the envelope says.
         envelope = replace(read_envelope(await request.body()), actor=actor)
         taken = await take_envelope(app, Arrivals(app), envelope)
-        receipts = [{"instance": instance, "status": status, "message_id": id} for instance, status, id in taken]
-        return answer({"receipts": receipts})
+        return answer(models.Published([models.Taken(instance, status, id) for instance, status, id in taken]))
 
     return router
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from io import BytesIO
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
+from msgspec.structs import replace
 
 from mainspring.analysis.export.redaction import MARKER
 from mainspring.analysis.export.stream_file import StreamWriter
@@ -20,7 +20,7 @@ from mainspring.analysis.stuck.links import EVENTS_LOOKED_AT, Link, links_of
 from mainspring.app.given import checked_place
 from mainspring.app.instance import asked_before, log_before_its_stream, log_of_attempts
 from mainspring.app.states import entry_of
-from mainspring.core.execution import Execution, execution_log, with_attempts
+from mainspring.core.execution import LogLine, execution_log, with_attempts
 from mainspring.engine.inputs.stored_streams import readable
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.recording.walk import Moment, Stopped
@@ -32,7 +32,7 @@ from mainspring.web import models as found_by
 from mainspring.web.instances import loaded
 from mainspring.web.opened import Opened, opened
 from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer, routing
+from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer, routing, told
 
 EVENTS_PER_READ: Final = 1_000
 LINES: Final = "application/x-ndjson"
@@ -57,7 +57,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         "/log/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.LogPage}, **responses(401, 403, 404, 409, 410, 503)},
+        responses={200: told(found_by.LogPage), **responses(401, 403, 404, 409, 410, 503)},
     )
     async def log(workflow: Workflow, id: Id, limit: Limit = PAGE, after: After = 0) -> Response:
         """Return what happened to an instance, who did it, and how long it took. A page looks at `limit` events."""
@@ -73,23 +73,23 @@ def _looking(router: APIRouter, served: Served) -> None:
             lines = with_attempts(lines, await log_of_attempts(app.engine.store, ref, after, rows[-1].version))
         lines = lines or await log_before_its_stream(app.engine.store, found.row)
         more = len(rows) == limit and rows[-1].version < found.row.version
-        return answer({"items": [_line(served, line) for line in lines], "next": rows[-1].version if more else None})
+        return answer(found_by.LogPage([_line(served, line) for line in lines], rows[-1].version if more else None))
 
     @router.get(
         "/attributes",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": list[found_by.AttributeName]}, **responses(401, 403, 503)},
+        responses={200: told(list[found_by.AttributeName]), **responses(401, 403, 503)},
     )
     async def names() -> Response:
         """Return by which attributes instances can be found, a thousand at most."""
-        return answer([{"name": name, "kind": kind} for name, kind in await app.engine.store.attribute_names()])
+        return answer([found_by.AttributeName(name, kind) for name, kind in await app.engine.store.attribute_names()])
 
     @router.get(
         "/attributes/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.AttributesDocument}, **responses(401, 403, 404, 410, 503)},
+        responses={200: told(models.AttributesDocument), **responses(401, 403, 404, 410, 503)},
     )
     async def attributes(workflow: Workflow, id: Id) -> Response:
         """Return what an instance can be searched by."""
@@ -97,13 +97,13 @@ def _looking(router: APIRouter, served: Served) -> None:
         rows = await app.engine.store.attributes(Ref(workflow, id))
         hides = served.redaction.hides
         found = {row.name: MARKER if hides("", row.name) else row.value for row in rows}
-        return answer({"instance": f"{workflow}/{id}", "attributes": found})
+        return answer(models.AttributesDocument(f"{workflow}/{id}", found))
 
     @router.get(
         "/links/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.LinksDocument}, **responses(401, 403, 404, 410, 503, 504)},
+        responses={200: told(models.LinksDocument), **responses(401, 403, 404, 410, 503, 504)},
     )
     async def links(workflow: Workflow, id: Id) -> Response:
         """Return the instances that began this one, that it began, that wrote to it, and to which it wrote.
@@ -118,8 +118,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         documents = [
             _link(link, None if other is None else other.row) for link, other in zip(linked.links, others, strict=True)
         ]
-        told = {"links": documents, "cut": linked.cut, "unread": linked.unread}
-        return answer({"instance": f"{workflow}/{id}", **told})
+        return answer(models.LinksDocument(f"{workflow}/{id}", documents, linked.cut, linked.unread))
 
 
 def _copying(router: APIRouter, served: Served) -> None:
@@ -146,7 +145,7 @@ def _copying(router: APIRouter, served: Served) -> None:
         "/tests/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.GivenWhenThen}, **responses(401, 403, 404, 409, 410, 503, 504)},
+        responses={200: told(models.GivenWhenThen), **responses(401, 403, 404, 409, 410, 503, 504)},
     )
     async def test(
         workflow: Workflow, id: Id, at: Annotated[int, Query(ge=1, description="The position of an input.")]
@@ -159,7 +158,7 @@ def _copying(router: APIRouter, served: Served) -> None:
         found.check(at)
         past, step = await _step(served, found, at)
         text = await served.slow.compute(lambda: as_test(found.entry, past, step, served.redaction))
-        return answer({"file": file_name(found.entry), "text": text})
+        return answer(models.GivenWhenThen(file_name(found.entry), text))
 
 
 async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], Moment]:
@@ -208,35 +207,18 @@ async def _lines(served: Served, found: Loaded) -> AsyncIterator[bytes]:
     yield file.getvalue()
 
 
-def _line(served: Served, line: Execution) -> dict[str, Any]:
-    return {
-        "position": line.position,
-        "what": line.what,
-        "time": line.time,
-        "about": served.error(line.about) if line.what in REASONED else line.about,
-        "state": line.state,
-        "actor": line.actor,
-        "kind": line.kind,
-        "command": line.command,
-        "attempt": line.attempt,
-        "seconds": _seconds(line.duration),
-        "answered_after_seconds": _seconds(line.answered_after),
-        "waited_seconds": _seconds(line.waited),
-    }
+def _line(served: Served, line: LogLine) -> LogLine:
+    return replace(line, about=served.error(line.about)) if line.what in REASONED else line
 
 
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds()
-
-
-def _link(link: Link, other: InstanceRow | None) -> dict[str, Any]:
-    return {
-        "relation": link.relation,
-        "instance": str(link.ref),
-        "workflow": link.ref.workflow,
-        "id": link.ref.id,
-        "position": link.position,
-        "type": link.type,
-        "status": None if other is None else other.status,
-        "state": None if other is None else other.state,
-    }
+def _link(link: Link, other: InstanceRow | None) -> models.LinkedInstance:
+    return models.LinkedInstance(
+        relation=link.relation,
+        instance=str(link.ref),
+        workflow=link.ref.workflow,
+        id=link.ref.id,
+        position=link.position,
+        type=link.type,
+        status=None if other is None else other.status,
+        state=None if other is None else other.state,
+    )

@@ -15,7 +15,7 @@ from mainspring.app.hooks import Hook, Outcome
 from mainspring.web import models
 from mainspring.web.asgi import headers_of
 from mainspring.web.problems import Problem, Refusal, responses
-from mainspring.web.served import Served, answer, routing
+from mainspring.web.served import Served, answer, routing, told
 
 Name = Annotated[str, Path(description="The name of a hook, as the app declares it.", examples=["payments"])]
 PAYLOAD: Final[dict[str, Any]] = {
@@ -41,8 +41,8 @@ def routes(served: Served) -> APIRouter:
         "/hooks/{name}",
         response_model=None,
         responses={
-            200: {"model": models.HookTaken},
-            202: {"model": models.HookTaken, "description": "Kept as a dead letter: it cannot be read."},
+            200: told(models.HookTaken),
+            202: told(models.HookTaken, "Kept as a dead letter: it cannot be read."),
             **responses(400, 401, 404, 413, 429, 503),
         },
         openapi_extra=PAYLOAD,
@@ -57,7 +57,7 @@ def routes(served: Served) -> APIRouter:
             problem = Problem(*_REFUSALS[outcome])
             after = {"retry-after": str(found.retry_seconds)} if outcome == "too often" else {}
             return Response(problem.body, problem.status, {**problem.headers, **after})
-        return answer({"status": outcome}, 200 if outcome == "taken" else 202)
+        return answer(models.HookTaken("taken")) if outcome == "taken" else answer(models.HookTaken("kept"), 202)
 
     return router
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query, Response
@@ -11,22 +11,21 @@ from pydantic import ConfigDict, Field
 from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.held import held_among
 from mainspring.app import Mainspring
-from mainspring.app.documents import event_document, input_document, instance_document, output_document
 from mainspring.app.given import LARGEST, checked_place
 from mainspring.app.instance import Instance
 from mainspring.app.search import searched
 from mainspring.app.states import state_at
-from mainspring.engine.recording.event_details import read_detail
+from mainspring.app.viewing import event_view, input_view, instance_view, output_view
 from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
-from mainspring.errors.reading import UNREADABLE
-from mainspring.port.records import EventRow, InstanceRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import EventRow, InstanceRow, Loaded, Ref
+from mainspring.views import InstanceInfo, StateInfo, Waiting, WaitingOutput
 from mainspring.web import models
 from mainspring.web.matching import ETAG, etag
 from mainspring.web.models import Asked
 from mainspring.web.problems import responses
 from mainspring.web.searching import Searched
-from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, fitting, page, routing
+from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, fitting, page, routing, told
 
 WAITING: Final = 100
 EVENTS_LOOKED_AT: Final = 20_000
@@ -59,7 +58,7 @@ def _finding(router: APIRouter, served: Served) -> None:
         "/instances",
         response_model=None,
         dependencies=[served.needs("read")],
-        responses={200: {"model": models.InstancePage}, **responses(401, 403, 422, 503)},
+        responses={200: told(models.InstancePage), **responses(401, 403, 422, 503)},
     )
     async def instances(
         search: Searched,
@@ -74,7 +73,7 @@ def _finding(router: APIRouter, served: Served) -> None:
         """
         place = None if after is None else checked_place(after)
         found = await searched(served.store, served.sought(**search), limit, place, newest=newest)
-        return answer({"items": [served.shown(instance_document(row)) for row in found.rows], "next": found.next})
+        return answer(models.InstancePage([served.shown(instance_view(row)) for row in found.rows], found.next))
 
 
 def _looking(router: APIRouter, served: Served) -> None:
@@ -84,7 +83,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         "/instances/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.InstanceDocument, "headers": ETAG}, **responses(401, 403, 404, 410, 503)},
+        responses={200: told(InstanceInfo) | {"headers": ETAG}, **responses(401, 403, 404, 410, 503)},
     )
     async def instance(workflow: Workflow, id: Id) -> Response:
         """Return one instance. Its ETag says how far its stream goes, for the If-Match of what is sent to it."""
@@ -94,7 +93,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         "/streams/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.StreamPage}, **responses(401, 403, 404, 410, 503)},
+        responses={200: told(models.StreamPage), **responses(401, 403, 404, 410, 503)},
     )
     async def stream(
         workflow: Workflow,
@@ -109,22 +108,20 @@ def _looking(router: APIRouter, served: Served) -> None:
         def ask(behind: int, wanted: int) -> Awaitable[list[EventRow]]:
             return app.engine.store.stream(ref, behind, wanted)
 
-        return await page(
-            ask, lambda row: served.shown(event_document(ref, row)), "position", checked_place(after), limit
-        )
+        return await page(ask, lambda row: served.shown(event_view(ref, row)), "position", checked_place(after), limit)
 
     @router.get(
         "/states/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.StateDocument, "headers": ETAG}, **responses(401, 403, 404, 409, 410, 503)},
+        responses={200: told(StateInfo) | {"headers": ETAG}, **responses(401, 403, 404, 409, 410, 503)},
     )
     async def state(
         workflow: Workflow, id: Id, at: Annotated[int | None, Query(ge=1, description="As at this position.")] = None
     ) -> Response:
         """Return the state of an instance, now or at a position. Only that of now has an ETag."""
         found = await state_at(app, await loaded(app, workflow, id), at)
-        return answer(served.shown(found.document(), "state"), headers=etag(found.position) if at is None else None)
+        return answer(served.shown(found.view(), "state"), headers=etag(found.position) if at is None else None)
 
 
 def _waiting(router: APIRouter, served: Served) -> None:
@@ -134,7 +131,7 @@ def _waiting(router: APIRouter, served: Served) -> None:
         "/waiting/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.WaitingDocument}, **responses(401, 403, 404, 410, 503)},
+        responses={200: told(Waiting), **responses(401, 403, 404, 410, 503)},
     )
     async def waiting(workflow: Workflow, id: Id) -> Response:
         """Return what an instance waits for: inputs, commands, timers, children and tasks; the next hundred of each."""
@@ -144,27 +141,27 @@ def _waiting(router: APIRouter, served: Served) -> None:
         outbox = await store.outputs(ref, timers=False, limit=WAITING)
         timers = await store.outputs(ref, timers=True, limit=WAITING)
         awaited = await awaited_of(store, row, app.registry, EVENTS_LOOKED_AT)
-        return answer(
-            {
-                "inbox": fitting(served.shown(input_document(row)) for row in inbox),
-                "outbox": _outputs(served, outbox),
-                "timers": _outputs(served, timers),
-                **awaited.documents(),
-                "held_back": await held_among(
-                    served.store, ref, inbox, [*outbox, *timers], awaited.children, app.registry
-                ),
-            }
+        found = Waiting(
+            fitting(served.shown(input_view(row)) for row in inbox),
+            fitting(served.shown(output_view(claim)) for claim in outbox),
+            fitting(served.shown(output_view(claim)) for claim in timers),
+            awaited.children,
+            awaited.since,
+            [str(task) for task in awaited.tasks],
+            await held_among(served.store, ref, inbox, [*outbox, *timers], awaited.children, app.registry),
         )
+        return answer(found)
 
     @router.get(
         "/timers",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": list[models.OutputDocument]}, **responses(401, 403, 503)},
+        responses={200: told(list[WaitingOutput]), **responses(401, 403, 503)},
     )
     async def timers(limit: Limit = PAGE) -> Response:
         """Return the timers of all instances, the next one first; not those that a worker is about to let fire."""
-        return answer(_outputs(served, await app.timers(limit)))
+        claims = await app.engine.store.timers(limit)
+        return answer(fitting(served.shown(output_view(claim)) for claim in claims))
 
 
 def _operating(router: APIRouter, served: Served) -> None:
@@ -175,7 +172,7 @@ def _operating(router: APIRouter, served: Served) -> None:
         response_model=None,
         dependencies=[served.needs("act")],
         responses={
-            200: {"model": models.InstanceDocument, "headers": ETAG},
+            200: told(InstanceInfo) | {"headers": ETAG},
             **responses(401, 403, 404, 409, 410, 422, 503),
         },
     )
@@ -193,7 +190,7 @@ def _operating(router: APIRouter, served: Served) -> None:
 
 
 def _found(served: Served, row: InstanceRow) -> Response:
-    return answer(served.shown(instance_document(row)), headers=etag(row.version))
+    return answer(served.shown(instance_view(row)), headers=etag(row.version))
 
 
 def operation_of(
@@ -229,15 +226,3 @@ async def loaded(app: Mainspring, workflow: str, id: str, events: int | None = N
     if found.row.purged_us is not None:
         raise InstancePurgedError(identity, found.row.status, moment(found.row.purged_us))
     return found
-
-
-def _outputs(served: Served, claims: Sequence[OutputClaim]) -> list[dict[str, Any]]:
-    return fitting(served.shown(output_document(claim, _key(claim))) for claim in claims)
-
-
-def _key(claim: OutputClaim) -> str | None:
-    """Return the key of a timer; None too where a seal hides it."""
-    try:
-        return read_detail(claim.detail).key
-    except UNREADABLE:
-        return None

@@ -7,17 +7,18 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import Raw, json
+from msgspec.structs import asdict, replace
 
 from mainspring.analysis.export.redaction import MARKER
-from mainspring.app.documents import letter_document
 from mainspring.app.given import checked_place
 from mainspring.app.undelivered import undelivered_in
+from mainspring.app.viewing import letter_view
 from mainspring.errors import NoSuchNameError
 from mainspring.port.records import EDGE, DeadLetter
 from mainspring.web import models
 from mainspring.web.letter_kinds import kind_of
 from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, Actor, Limit, Served, answer, page, routing
+from mainspring.web.served import PAGE, Actor, Limit, Served, answer, page, routing, told
 
 LARGEST_ID: Final = 2**63 - 1
 
@@ -41,7 +42,7 @@ def routes(served: Served) -> APIRouter:
         "/dead-letters",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.LetterPage}, **responses(401, 403, 503)},
+        responses={200: told(models.LetterPage), **responses(401, 403, 503)},
     )
     async def letters(
         limit: Limit = PAGE, after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0
@@ -57,7 +58,7 @@ def routes(served: Served) -> APIRouter:
         "/dead-letters/{id}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.LetterDocument}, **responses(401, 403, 404, 503)},
+        responses={200: told(models.ShownLetter), **responses(401, 403, 404, 503)},
     )
     async def letter(id: LetterId) -> Response:
         """Return one dead letter."""
@@ -67,7 +68,7 @@ def routes(served: Served) -> APIRouter:
         "/dead-letters/{id}/retry",
         response_model=None,
         dependencies=act,
-        responses={200: {"model": models.Settled}, **responses(401, 403, 404, 409, 422, 503)},
+        responses={200: told(models.Settled), **responses(401, 403, 404, 409, 422, 503)},
         openapi_extra=CORRECTION,
     )
     async def retry(request: Request, id: LetterId, actor: Actor, force: Force = False) -> Response:
@@ -79,37 +80,38 @@ def routes(served: Served) -> APIRouter:
         body = served.restored(_shown_as(found), await request.body(), _stored(found))
         message = app.registry.codec.decode_outside(found.type, found.type_version, body) if body else None
         await app.retry_dead_letter(id, message, actor=actor, force=force)
-        return answer({"id": id, "left": bool(await app.engine.store.dead_letters(1, 0, [id]))})
+        return answer(models.Settled(id, bool(await app.engine.store.dead_letters(1, 0, [id]))))
 
     @router.delete(
         "/dead-letters/{id}",
         response_model=None,
         dependencies=act,
-        responses={200: {"model": models.Settled}, **responses(401, 403, 404, 409, 503)},
+        responses={200: told(models.Settled), **responses(401, 403, 404, 409, 503)},
     )
     async def discard(id: LetterId) -> Response:
         """Remove a dead letter for good."""
         await app.discard_dead_letter(id)
-        return answer({"id": id, "left": False})
+        return answer(models.Settled(id, left=False))
 
     return router
 
 
-def _shown(served: Served, letter: DeadLetter) -> dict[str, Any]:
+def _shown(served: Served, row: DeadLetter) -> models.ShownLetter:
     """Return a dead letter as it may be shown. What is no JSON object has no fields of which some could be shown."""
-    document = letter_document(letter)
-    if letter.workflow == EDGE and served.redaction.fields:
-        came, shown = undelivered_in(letter), bytes(document["message"])
-        if shown != came.bytes or not shown.lstrip().startswith(b"{"):
-            document["message"] = Raw(json.encode(MARKER))
+    view = letter_view(row)
+    message, headers = view.message, view.headers
+    if headers is not None and served.redaction.fields:
+        if bytes(message) != undelivered_in(row).bytes or not bytes(message).lstrip().startswith(b"{"):
+            message = Raw(json.encode(MARKER))
         hides = served.redaction.hides
-        document["headers"] = {
-            name: MARKER if hides(_shown_as(letter), name.removeprefix("ce-")) else value
-            for name, value in came.headers.items()
+        headers = {
+            name: MARKER if hides(_shown_as(row), name.removeprefix("ce-")) else value
+            for name, value in headers.items()
         }
     # Of its error, the store has returned no more than may be shown; its reason is a rule of ours.
-    message = served.body(_shown_as(letter), bytes(document["message"]))
-    return document | {"message": message, "letter_kind": kind_of(letter)}
+    message = None if message is None else served.body(_shown_as(row), bytes(message))
+    shown = replace(view, message=message, headers=headers)
+    return models.ShownLetter(**asdict(shown), letter_kind=kind_of(row))
 
 
 def _shown_as(letter: DeadLetter) -> str:

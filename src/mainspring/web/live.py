@@ -15,11 +15,12 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct, json
 
 from mainspring.app import Mainspring
-from mainspring.app.documents import event_document, instance_document, stats_document
+from mainspring.app.viewing import event_view, instance_view, stats_view
 from mainspring.errors import MainspringError, told
 from mainspring.logs import Quoted, logger
-from mainspring.port.records import InstanceRow, Ref, Stats
+from mainspring.port.records import InstanceRow, Ref
 from mainspring.port.store import Store
+from mainspring.views import Stats
 from mainspring.web.problems import Problem, Refusal
 
 LOOK_SECONDS: Final = 1.0
@@ -40,8 +41,8 @@ OLDEST_SECONDS: Final = 120.0
 HEARTBEAT: Final = b": still here\n\n"
 
 Name: TypeAlias = Literal["stats", "instance", "events"]
-Show: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-"""Returns a document with nothing in it that may not be shown."""
+Show: TypeAlias = Callable[[Any], Any]
+"""Returns a view with nothing in it that may not be shown."""
 
 Beside: TypeAlias = Callable[[Callable[[Store], Coroutine[Any, Any, "_Look"]]], Awaitable["_Look"]]
 """Asks a question on a connection of its own."""
@@ -105,6 +106,15 @@ class _Look(Struct):
     seconds: float
 
 
+def as_it_is(view: Any) -> Any:
+    """Return a view with all that is in it."""
+    return view
+
+
+async def _stats(store: Store) -> Stats:
+    return stats_view(await store.stats())
+
+
 class Live:
     """All clients that listen to an app.
 
@@ -113,7 +123,11 @@ class Live:
     """
 
     def __init__(
-        self, app: Mainspring, show: Show = dict, look_seconds: float = LOOK_SECONDS, beside: Beside | None = None
+        self,
+        app: Mainspring,
+        show: Show = as_it_is,
+        look_seconds: float = LOOK_SECONDS,
+        beside: Beside | None = None,
     ) -> None:
         self._app = app
         self._beside = beside
@@ -158,7 +172,7 @@ class Live:
         if quick or self._beside is None:
             self._last = await counted(self._app.stats)
         else:
-            self._last = await self._beside(lambda store: counted(store.stats))
+            self._last = await self._beside(lambda store: counted(lambda: _stats(store)))
         return self._last.stats
 
     def _asked(self, asking: asyncio.Task[Stats]) -> None:
@@ -213,7 +227,7 @@ class Live:
         overview = [listener for listener in self._listeners if listener.ref is None]
         if overview:
             stats = await self.stats()
-            text = event_text("stats", stats_document(stats))
+            text = event_text("stats", stats)
             for listener in overview:
                 if listener.seen != stats:
                     listener.seen = stats
@@ -240,9 +254,9 @@ class Live:
         events = await self._app.engine.store.stream(ref, after, EVENTS_AT_ONCE) if after < row.version else []
         # More may be there than at the look: the next one reports them, and no listener gets anything twice.
         last = events[-1].version if events else after
-        texts = [event_text("instance", self._show(instance_document(row)))]
+        texts = [event_text("instance", self._show(instance_view(row)))]
         if events:
-            documents = [self._show(event_document(ref, event)) for event in events]
+            documents = [self._show(event_view(ref, event)) for event in events]
             texts.append(event_text("events", documents, last))
         for listener in listeners:
             listener.after = last

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Path, Response
 from pydantic import ConfigDict, Field
@@ -15,7 +16,7 @@ from mainspring.web.letter_kinds import KIND_BYTES, kind_of
 from mainspring.web.letters import LARGEST_ID
 from mainspring.web.models import Asked
 from mainspring.web.problems import responses
-from mainspring.web.served import PIECE, Actor, Served, answer, routing
+from mainspring.web.served import PIECE, Actor, Served, answer, routing, told
 
 LOOKED_AT: Final = 10_000
 """How many dead letters are sorted into kinds, the oldest ones."""
@@ -47,7 +48,7 @@ def routes(served: Served) -> APIRouter:
         "/dead-letter-kinds",
         response_model=None,
         dependencies=[served.needs("read")],
-        responses={200: {"model": models.LetterKinds}, **responses(401, 403, 503)},
+        responses={200: told(models.LetterKinds), **responses(401, 403, 503)},
     )
     async def kinds() -> Response:
         """Return what kinds of dead letters there are, the most frequent first, among the 10,000 oldest."""
@@ -57,7 +58,7 @@ def routes(served: Served) -> APIRouter:
         "/dead-letter-operations/{operation}",
         response_model=None,
         dependencies=[served.needs("act")],
-        responses={200: {"model": models.ManySettled}, **responses(401, 403, 409, 422, 503)},
+        responses={200: told(models.ManySettled), **responses(401, 403, 409, 422, 503)},
     )
     async def operate(
         operation: Annotated[Operation, Path(description="What is to be done.")], order: Order, actor: Actor
@@ -73,29 +74,24 @@ def routes(served: Served) -> APIRouter:
     return router
 
 
-async def _kinds(served: Served) -> dict[str, Any]:
-    found: dict[str, dict[str, Any]] = {}
+async def _kinds(served: Served) -> models.LetterKinds:
+    firsts: dict[str, DeadLetter] = {}
+    counts = Counter[str]()
     looked_at, others = 0, 0
     async for letter in _letters(served):
         looked_at += 1
         kind = kind_of(letter)
-        known = found.get(kind)
-        if known is not None:
-            known["count"] += 1
-        elif len(found) < KINDS:
-            found[kind] = {
-                "kind": kind,
-                "workflow": letter.workflow,
-                "type": letter.type,
-                "reason": letter.reason,
-                "error": letter.error,
-                "count": 1,
-                "first": letter.id,
-            }
+        if kind in firsts or len(firsts) < KINDS:
+            firsts.setdefault(kind, letter)
+            counts[kind] += 1
         else:
             others += 1
-    kinds = sorted(found.values(), key=lambda each: (-each["count"], each["first"]))
-    return {"kinds": kinds, "others": others, "looked_at": looked_at, "cut": looked_at == LOOKED_AT}
+    kinds = [
+        models.LetterKind(kind, first.workflow, first.type, first.reason, first.error, counts[kind], first.id)
+        for kind, first in firsts.items()
+    ]
+    kinds.sort(key=lambda each: (-each.count, each.first))
+    return models.LetterKinds(kinds, others, looked_at, looked_at == LOOKED_AT)
 
 
 async def _letters(served: Served) -> AsyncIterator[DeadLetter]:
@@ -110,11 +106,11 @@ async def _letters(served: Served) -> AsyncIterator[DeadLetter]:
         after, seen = page[-1].id, seen + len(page)
 
 
-async def _operated(served: Served, operation: Operation, order: Order, actor: str | None) -> dict[str, Any]:
+async def _operated(served: Served, operation: Operation, order: Order, actor: str | None) -> models.ManySettled:
     app = served.app
     ids = await _wanted(served, order)
     chosen = ids[:AT_ONCE]
-    done, refused = 0, list[dict[str, Any]]()
+    done, refused = 0, list[models.LetterRefusal]()
     for id in () if order.dry_run else chosen:
         try:
             if operation == "retry":
@@ -123,16 +119,16 @@ async def _operated(served: Served, operation: Operation, order: Order, actor: s
                 await app.discard_dead_letter(id)
             done += 1
         except MainspringError as error:
-            refused.append({"id": id, "why": served.detail(error)})
-    return {
-        "operation": operation,
-        "dry_run": order.dry_run,
-        "matched": len(ids),
-        "done": done,
-        "left": 0 if order.dry_run else len(ids) - len(chosen),
-        "refusals": len(refused),
-        "refused": refused[:REFUSALS_SHOWN],
-    }
+            refused.append(models.LetterRefusal(id, served.detail(error)))
+    return models.ManySettled(
+        operation=operation,
+        dry_run=order.dry_run,
+        matched=len(ids),
+        done=done,
+        left=0 if order.dry_run else len(ids) - len(chosen),
+        refusals=len(refused),
+        refused=refused[:REFUSALS_SHOWN],
+    )
 
 
 async def _wanted(served: Served, order: Order) -> list[int]:

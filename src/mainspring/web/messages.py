@@ -14,7 +14,7 @@ from mainspring.web import models
 from mainspring.web.instances import loaded
 from mainspring.web.matching import Conditions
 from mainspring.web.problems import responses
-from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Id, Served, Workflow, answer, routing
+from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Id, Served, Workflow, answer, routing, told
 
 WAIT_SECONDS: Final = 30.0
 
@@ -43,7 +43,7 @@ def routes(served: Served) -> APIRouter:
         "/messages/{type}",
         response_model=None,
         dependencies=send_needed,
-        responses={200: {"model": models.Taken}, **responses(401, 403, 404, 409, 410, 412, 413, 422, 503)},
+        responses={200: told(models.Taken), **responses(401, 403, 404, 409, 410, 412, 413, 422, 503)},
         openapi_extra=FIELDS,
     )
     async def send(
@@ -61,20 +61,20 @@ def routes(served: Served) -> APIRouter:
         "/events/{type}",
         response_model=None,
         dependencies=send_needed,
-        responses={200: {"model": models.Published}, **responses(401, 403, 409, 413, 422, 503)},
+        responses={200: told(models.Published), **responses(401, 403, 409, 413, 422, 503)},
         openapi_extra=FIELDS,
     )
     async def publish(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
         """Publish an event to every workflow that takes it."""
         message = sent_message(app, type, await request.body())
         receipts = await publish_outside(app, message, id=id, actor=actor)
-        return answer({"receipts": [_taken(receipt) for receipt in receipts]})
+        return answer(models.Published([_taken(receipt) for receipt in receipts]))
 
     @router.post(
         "/requests/{type}",
         response_model=None,
         dependencies=send_needed,
-        responses={200: {"model": models.Replied}, **responses(401, 403, 404, 409, 410, 412, 413, 422, 503, 504)},
+        responses={200: told(models.Replied), **responses(401, 403, 404, 409, 410, 412, 413, 422, 503, 504)},
         openapi_extra=FIELDS,
     )
     async def ask(
@@ -88,26 +88,26 @@ def routes(served: Served) -> APIRouter:
         """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
         message = sent_message(app, type, await request.body())
         reply = await requested(app, message, timedelta(seconds=wait), id, actor, **conditions, outside=True)
-        return answer({"reply": _document(served, reply)})
+        return answer(models.Replied(_document(served, reply)))
 
     @router.get(
         "/results/{workflow}/{id:path}",
         response_model=None,
         dependencies=[served.needs("read")],
-        responses={200: {"model": models.Ended}, **responses(401, 403, 404, 409, 410, 503, 504)},
+        responses={200: told(models.Ended), **responses(401, 403, 404, 409, 410, 503, 504)},
     )
     async def result(workflow: Workflow, id: Id, wait: Wait = WAIT_SECONDS) -> Response:
         """Wait until an instance has ended, and return its result."""
         await loaded(app, workflow, id, events=0)
         instance = app.instance_at(f"{workflow}/{id}")
         found = await instance.result(timedelta(seconds=wait))
-        return answer({"instance": str(instance), "result": _document(served, found)})
+        return answer(models.Ended(str(instance), _document(served, found)))
 
     return router
 
 
-def _taken(receipt: Receipt[Any]) -> dict[str, Any]:
-    return {"instance": str(receipt), "status": receipt.status, "message_id": receipt.message_id}
+def _taken(receipt: Receipt[Any]) -> models.Taken:
+    return models.Taken(str(receipt), receipt.status, receipt.message_id)
 
 
 def _document(served: Served, message: Any) -> Any:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mainspring.analysis.reading.model import shortened
 from mainspring.analysis.replay.branches import Branch
 from mainspring.analysis.replay.changes import state_change
-from mainspring.app.documents import event_document
+from mainspring.app.viewing import event_view
 from mainspring.core.changes import NOTHING
 from mainspring.core.events import StreamEvent
 from mainspring.engine.inputs.stored_streams import readable, refuse_unkept
@@ -21,11 +21,10 @@ from mainspring.engine.recording.redecision import row_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceRow, Ref
+from mainspring.web.history_models import DecidedEvent, PlaceChanged, StateChanged, StateShown
 from mainspring.web.instances import loaded
 from mainspring.web.served import Served
 
-# What an event that was never recorded has no place, time or author for.
-_RECORDED: Final = ("position", "time", "message_id", "actor", "state", "attempt")
 _KEY: Final = re.compile(r"\['([^\W\d]\w*)'\]")
 
 
@@ -53,41 +52,36 @@ async def opened(served: Served, workflow: str, id: str, done: str) -> Opened:
     return Opened(found.row, ref, readable(known, found))
 
 
-def state_document(served: Served, entry: WorkflowEntry, state: Any) -> dict[str, Any]:
+def state_shown(served: Served, entry: WorkflowEntry, state: Any) -> StateShown:
     """Return a state as it may be shown."""
     stored = entry.recorder.snapshot(state, 0, "")
-    return {"type": stored.type, "state": served.body(stored.type, stored.body)}
+    return StateShown(stored.type, served.body(stored.type, stored.body))
 
 
-def change_document(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any] | None:
+def state_changed(before: StateShown, after: StateShown) -> StateChanged | None:
     """Return what differs between two states as they are shown: what is not shown does not differ.
 
     >>> from msgspec import Raw
-    >>> one, other = ({"type": "Counted", "state": Raw(text)} for text in (b'{"times":1}', b'{"times":2}'))
-    >>> change_document(one, other)["places"]
-    [{'path': 'times', 'what': 'changed', 'before': 1, 'after': 2}]
+    >>> one, other = (StateShown("Counted", Raw(text)) for text in (b'{"times":1}', b'{"times":2}'))
+    >>> state_changed(one, other).places
+    [PlaceChanged(path='times', what='changed', before=1, after=2)]
     """
     if before == after:
         return None
-    found = state_change(json.decode(bytes(before["state"])), json.decode(bytes(after["state"])))
-    places = () if found is None else found.places
-    return {
-        "before": before["type"],
-        "after": after["type"],
-        "places": [
-            {
-                "path": _KEY.sub(r".\1", place.path).removeprefix("."),
-                "what": place.what,
-                "before": None if place.before is NOTHING else place.before,
-                "after": None if place.after is NOTHING else place.after,
-            }
-            for place in places
-        ],
-        "cut": found is not None and found.cut,
-    }
+    found = state_change(json.decode(bytes(before.state)), json.decode(bytes(after.state)))
+    places = [
+        PlaceChanged(
+            _KEY.sub(r".\1", place.path).removeprefix("."),
+            place.what,
+            None if place.before is NOTHING else place.before,
+            None if place.after is NOTHING else place.after,
+        )
+        for place in (() if found is None else found.places)
+    ]
+    return StateChanged(before.type, after.type, places, found is not None and found.cut)
 
 
-def decided_document(served: Served, opened: Opened, event: StreamEvent[Any, Any]) -> dict[str, Any]:
+def decided_event(served: Served, opened: Opened, event: StreamEvent[Any, Any]) -> DecidedEvent:
     """Return an event that was decided, but never recorded."""
     recorder = opened.entry.recorder
     row = row_of(recorder, event)
@@ -95,22 +89,10 @@ def decided_document(served: Served, opened: Opened, event: StreamEvent[Any, Any
     if row.type is None and message is not None:  # an input: where one is recorded, its envelope says what it is
         encoded = recorder.encoded(message)
         row = replace(row, type=encoded.name, type_version=encoded.version, body=encoded.body)
-    document = served.shown(event_document(opened.ref, row))
-    return {name: value for name, value in document.items() if name not in _RECORDED}
+    view = served.shown(event_view(opened.ref, row))
+    return DecidedEvent(*(getattr(view, name) for name in DecidedEvent.__struct_fields__))
 
 
-def branch_document(branch: Branch) -> dict[str, Any]:
-    """Return a branch of the code, with its place from where Python finds the module."""
-    return {
-        "kind": branch.kind,
-        "text": branch.text,
-        "function": branch.function,
-        "file": shortened(branch.file, sys.path),
-        "line": branch.line,
-        "refused": [{"line": guard.line, "text": guard.text} for guard in branch.refused],
-    }
-
-
-def branch_documents(branches: Sequence[Branch]) -> list[dict[str, Any]]:
-    """Return several of them."""
-    return [branch_document(branch) for branch in branches]
+def branches_shown(branches: Sequence[Branch]) -> tuple[Branch, ...]:
+    """Return branches of the code, each with its place from where Python finds the module."""
+    return tuple(replace(branch, file=shortened(branch.file, sys.path)) for branch in branches)

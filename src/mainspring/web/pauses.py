@@ -13,7 +13,7 @@ from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.models import Asked
 from mainspring.web.problems import responses
-from mainspring.web.served import Actor, Served, answer, routing
+from mainspring.web.served import Actor, Served, answer, routing, told
 
 What = Annotated[
     str, Path(description="What a handler takes, or a workflow, by its name.", examples=["handler:ChargeCard"])
@@ -32,8 +32,8 @@ def routes(served: Served) -> APIRouter:
     """Return them."""
     router = routing("app")
     pauses, act = served.app.pauses, [served.needs("act")]
-    told: dict[int | str, dict[str, Any]] = {
-        200: {"model": models.PausesDocument},
+    changed: dict[int | str, dict[str, Any]] = {
+        200: told(models.PausesDocument),
         **responses(401, 403, 404, 409, 422, 503),
     }
 
@@ -41,19 +41,19 @@ def routes(served: Served) -> APIRouter:
         "/pauses",
         response_model=None,
         dependencies=[served.needs("read")],
-        responses={200: {"model": models.PausesDocument}, **responses(401, 403, 503)},
+        responses={200: told(models.PausesDocument), **responses(401, 403, 503)},
     )
     async def list_pauses() -> Response:
         """Return what is paused for all workers, by which actor, since when and why, and what can be paused."""
         return await _found(served)
 
-    @router.post("/pauses/{what:path}", response_model=None, dependencies=act, responses=told)
+    @router.post("/pauses/{what:path}", response_model=None, dependencies=act, responses=changed)
     async def pause(what: What, actor: Actor, order: PauseOrder | None = None) -> Response:
         """Let all workers begin nothing more of a handler or a workflow; they know within two seconds."""
         await pauses.pause(what, (order or PauseOrder()).reason, actor=actor)
         return await _found(served)
 
-    @router.delete("/pauses/{what:path}", response_model=None, dependencies=act, responses=told)
+    @router.delete("/pauses/{what:path}", response_model=None, dependencies=act, responses=changed)
     async def resume(what: What, actor: Actor) -> Response:
         """Resume it, with what has waited."""
         await pauses.resume(what, actor=actor)
@@ -65,4 +65,4 @@ def routes(served: Served) -> APIRouter:
 async def _found(served: Served) -> Response:
     found = await with_waiting(served.store, await paused(served.store))
     pausable = [f"{kind}:{name}" for kind, name in served.app.pauses.pausable()]
-    return answer({"paused": [info.document() for info in found], "pausable": pausable})
+    return answer(models.PausesDocument(found, pausable))

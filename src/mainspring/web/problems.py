@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mainspring import errors
 from mainspring.web.asgi import Send
 from mainspring.web.matching import ETAG, etag
+from mainspring.web.models import ProblemDocument
 
 MEDIA_TYPE: Final = "application/problem+json"
 URN: Final = "urn:mainspring:error:"
@@ -55,7 +56,7 @@ class Problem(Struct, frozen=True):
 
     `waiting` says whether inputs wait there, which will move it.
 
-    >>> Problem(404, "no such instance", "There is none.", "NoSuchInstanceError").document()["type"]
+    >>> Problem(404, "no such instance", "There is none.", "NoSuchInstanceError").document().type
     'urn:mainspring:error:NoSuchInstanceError'
     """
 
@@ -66,10 +67,10 @@ class Problem(Struct, frozen=True):
     position: int | None = None
     waiting: bool = False
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> ProblemDocument:
         """Return it as it goes over the line."""
-        said = {"type": f"{URN}{self.name}", "title": self.title, "status": self.status, "detail": _told(self.detail)}
-        return said if self.position is None else {**said, "position": self.position, "waiting": self.waiting}
+        waiting = None if self.position is None else self.waiting
+        return ProblemDocument(f"{URN}{self.name}", self.title, self.status, _told(self.detail), self.position, waiting)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -148,7 +149,7 @@ def responses(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
     }
     for _, status, title in STATUSES:
         described[status] = f"{described[status]}; {title}" if status in described else title
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
     headers: dict[int, dict[str, Any]] = {412: {"headers": ETAG}}
     return {
         status: {"description": described[status], "content": content, **headers.get(status, {})} for status in statuses

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from msgspec import DecodeError, Raw, Struct, json
+from msgspec.structs import astuple, replace
 
 from mainspring.analysis.diagram.mining import machine_of
 from mainspring.analysis.export.redaction import MARKER, Redaction
@@ -44,6 +45,7 @@ from mainspring.web.access import Access, Permission, Who
 from mainspring.web.asgi import headers_of
 from mainspring.web.live import Live
 from mainspring.web.matching import refuse_conditions, unknown_conditions
+from mainspring.web.models import Page
 from mainspring.web.problems import Problem, Refusal, problem_of
 from mainspring.web.slow import Slow
 
@@ -61,6 +63,7 @@ LARGEST_WAIT_SECONDS: Final = 60.0
 
 R = TypeVar("R")
 P = TypeVar("P")
+V = TypeVar("V", bound=Struct)
 Ask: TypeAlias = Callable[[P, int], Awaitable[Sequence[R]]]
 
 audit = logger("mainspring.audit")
@@ -219,13 +222,13 @@ class Served:
             problem = problem_of(error)
         return self.redaction.text(problem.detail)
 
-    def shown(self, document: dict[str, Any], field: str = "message", texts: Sequence[str] = TEXTS) -> dict[str, Any]:
-        """Return a document with its message, and what it says of errors, as they may be shown."""
-        raw, type = document.get(field), document.get("type")
+    def shown(self, view: V, field: str = "message") -> V:
+        """Return a view with its message, and what it says of errors, as they may be shown."""
+        raw, type = getattr(view, field, None), getattr(view, "type", None)
         changed: dict[str, Any] = {} if raw is None else {field: self.body(type, bytes(raw))}
         if self.redaction.fields:
-            changed |= {name: self.error(document[name]) for name in texts if name in document}
-        return document | changed
+            changed |= {name: self.error(getattr(view, name)) for name in TEXTS if name in view.__struct_fields__}
+        return replace(view, **changed) if changed else view
 
 
 def path_of(request: Request) -> str:
@@ -250,66 +253,69 @@ async def _actor(request: Request) -> str | None:
 Actor = Annotated[str | None, Depends(_actor)]
 
 
-def told(cls: type[Struct]) -> dict[str, Any]:
-    """Return how OpenAPI describes an answer that is such a record: `api` adds its schema.
+def told(answered: Any, description: str = "Successful Response") -> dict[str, Any]:
+    """Return how OpenAPI describes an answer that is such a record, or a list of them: `api` adds its schema.
 
-    >>> told(Problem)["content"]["application/json"]["schema"]
-    {'$ref': '#/components/schemas/Problem'}
+    >>> from mainspring.views import PauseInfo
+    >>> told(list[PauseInfo])["content"]["application/json"]["schema"]
+    {'type': 'array', 'items': {'$ref': '#/components/schemas/PauseInfo'}}
     """
-    schema = {"$ref": f"{SCHEMAS}{cls.__name__}"}
-    return {"description": "Successful Response", "content": {"application/json": {"schema": schema}}}
+    (schema,), _ = json.schema_components([answered], ref_template=f"{SCHEMAS}{{name}}")
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
-def answer(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a document as an answer in JSON."""
+def answer(view: Struct | Sequence[Struct], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a view, or a list of them, as an answer in JSON."""
     return Response(
-        json.encode(document),
+        json.encode(view),
         status,
         {"cache-control": "no-store", **(headers or {})},
         media_type="application/json",
     )
 
 
-async def page(ask: Ask[P, R], show: Callable[[R], dict[str, Any]], cursor: str, after: P, limit: int) -> Response:
+async def page(ask: Ask[P, R], show: Callable[[R], Struct], cursor: str, after: P, limit: int) -> Response:
     """Return a page of a list, read some rows at a time: what stands in `next` is null behind the last one.
 
-    `ask` returns so many rows behind a place, and `cursor` is the field of a document that says its place.
+    `ask` returns so many rows behind a place, and `cursor` is the field of a view that says its place.
     """
-    found: list[dict[str, Any]] = []
+    found: list[Struct] = []
     size, more = 0, True
     while more and len(found) < limit:
         wanted = min(limit - len(found), PIECE)
         rows = await ask(after, wanted)
         for row in rows:
             if size > PAGE_BYTES:
-                return answer({"items": found, "next": after})
+                return answer(Page(found, after))
             found.append(show(row))
             size += weight(found[-1])
-            after = found[-1][cursor]
+            after = getattr(found[-1], cursor)
         more = len(rows) == wanted
-    return answer({"items": found, "next": after if more else None})
+    return answer(Page(found, after if more else None))
 
 
-def fitting(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return as many documents as an answer may hold.
+def fitting(views: Iterable[V]) -> list[V]:
+    """Return as many views as an answer may hold.
 
-    >>> len(fitting([{"message": Raw(b" " * PAGE_BYTES + b"1")}, {"message": None}]))
+    >>> from mainspring.views import StateInfo
+    >>> len(fitting([StateInfo(1, "S", Raw(b" " * PAGE_BYTES + b"1"), None), StateInfo(2, "S", None, None)]))
     1
     """
-    found: list[dict[str, Any]] = []
+    found: list[V] = []
     size = 0
-    for document in documents:
+    for view in views:
         if size > PAGE_BYTES:
             break
-        found.append(document)
-        size += weight(document)
+        found.append(view)
+        size += weight(view)
     return found
 
 
-def weight(document: Mapping[str, Any]) -> int:
-    """Return how many bytes the messages and the data in a document have.
+def weight(view: Struct) -> int:
+    """Return how many bytes the messages and the data in a view have.
 
-    >>> weight({"id": 7, "message": Raw(b'{"n":1}'), "data": {"n": 1}})
-    14
+    >>> from mainspring.views import StateInfo
+    >>> weight(StateInfo(1, "S", Raw(b'{"n":1}'), None)), weight(StateInfo(1, "S", {"n": 1}, None))
+    (7, 7)
     """
-    return sum(len(json.encode(value)) for value in document.values() if isinstance(value, Raw | dict))
+    return sum(len(json.encode(value)) for value in astuple(view) if isinstance(value, Raw | dict))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from mainspring.analysis.stuck.held import told_by
-from mainspring.app.documents import stats_document
 from mainspring.app.observing import exposition
 from mainspring.app.schedules import MOST_NEXT
 from mainspring.core.messages import type_of
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.port.workers import WorkerRow
+from mainspring.views import ScheduleInfo, Stats
 from mainspring.web import models
 from mainspring.web.problems import responses
-from mainspring.web.served import Actor, Served, answer, routing
+from mainspring.web.served import Actor, Served, answer, routing, told
 
 NEXT: Final = 5
 # As Prometheus asks for them.
@@ -36,14 +36,14 @@ def routes(served: Served) -> APIRouter:
         "/stats",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.StatsDocument}, **responses(401, 403, 503)},
+        responses={200: told(Stats), **responses(401, 403, 503)},
     )
     async def stats() -> Response:
         """Return how many instances there are by status, and how much waits; as of a moment ago.
 
         Where there are so many that counting takes long, the figures may be some seconds older.
         """
-        return answer(stats_document(await served.live.stats()))
+        return answer(await served.live.stats())
 
     @router.get(
         "/metrics",
@@ -64,7 +64,7 @@ def routes(served: Served) -> APIRouter:
         "/workflows",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": list[models.WorkflowDocument]}, **responses(401, 403)},
+        responses={200: told(list[models.WorkflowDocument]), **responses(401, 403)},
     )
     async def workflows() -> Response:
         """Return the workflows of this app."""
@@ -74,7 +74,7 @@ def routes(served: Served) -> APIRouter:
         "/workers",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": list[models.WorkerDocument]}, **responses(401, 403, 503)},
+        responses={200: told(list[models.WorkerDocument]), **responses(401, 403, 503)},
     )
     async def workers() -> Response:
         """Return the workers that are registered; one whose lease is over is about to be relieved."""
@@ -85,7 +85,7 @@ def routes(served: Served) -> APIRouter:
         "/schedules",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": list[models.ScheduleDocument]}, **responses(401, 403, 503)},
+        responses={200: told(list[ScheduleInfo]), **responses(401, 403, 503)},
     )
     async def schedules() -> Response:
         """Return what is sent by a calendar."""
@@ -99,37 +99,37 @@ def health(served: Served) -> APIRouter:
     """Return the two routes that need no token: they say nothing but that all is well."""
     router = routing("health")
 
-    @router.get("/health", response_model=None, responses={200: {"model": models.Health}})
+    @router.get("/health", response_model=None, responses={200: told(models.Health)})
     async def healthy() -> Response:
         """Report that the process lives."""
-        return answer({"status": "ok"})
+        return answer(models.Health("ok"))
 
-    @router.get("/ready", response_model=None, responses={200: {"model": models.Health}, **responses(503)})
+    @router.get("/ready", response_model=None, responses={200: told(models.Health), **responses(503)})
     async def ready() -> Response:
         """Return True if the database answers."""
         await served.app.dead_letters(1)  # a question that costs nothing, however much there is
-        return answer({"status": "ok"})
+        return answer(models.Health("ok"))
 
     return router
 
 
 def _schedule_operations(router: APIRouter, served: Served) -> None:
     schedules, act = served.app.schedules, [served.needs("act")]
-    told = {200: {"model": list[models.ScheduleDocument]}, **responses(401, 403, 404, 409, 422, 503)}
+    changed = {200: told(list[ScheduleInfo]), **responses(401, 403, 404, 409, 422, 503)}
 
-    @router.post("/schedules/{name}/pause", response_model=None, dependencies=act, responses=told)
+    @router.post("/schedules/{name}/pause", response_model=None, dependencies=act, responses=changed)
     async def pause(name: ScheduleName, actor: Actor) -> Response:
         """Let a schedule fire no more until it is resumed."""
         await schedules.pause(name, actor=actor)
         return answer(await schedules.list())
 
-    @router.post("/schedules/{name}/resume", response_model=None, dependencies=act, responses=told)
+    @router.post("/schedules/{name}/resume", response_model=None, dependencies=act, responses=changed)
     async def resume(name: ScheduleName, actor: Actor) -> Response:
         """Let a paused schedule fire again."""
         await schedules.resume(name, actor=actor)
         return answer(await schedules.list())
 
-    @router.delete("/schedules/{name}", response_model=None, dependencies=act, responses=told)
+    @router.delete("/schedules/{name}", response_model=None, dependencies=act, responses=changed)
     async def remove(name: ScheduleName, actor: Actor) -> Response:
         """Let a schedule fire no more, until it is declared differently or resumed. Take it out of the code as well."""
         await schedules.remove(name, actor=actor)
@@ -139,39 +139,35 @@ def _schedule_operations(router: APIRouter, served: Served) -> None:
         "/schedules/{name}/next",
         response_model=None,
         dependencies=[served.needs("read")],
-        responses={200: {"model": models.NextTimes}, **responses(401, 403, 404, 409, 422, 503)},
+        responses={200: told(models.NextTimes), **responses(401, 403, 404, 409, 422, 503)},
     )
     async def next_times(
         name: ScheduleName, n: Annotated[int, Query(ge=1, le=MOST_NEXT, description="So many.")] = NEXT
     ) -> Response:
         """Return the next times of a schedule, as they would be if it were not paused."""
-        return answer({"name": name, "times": await schedules.next(name, n)})
+        return answer(models.NextTimes(name, await schedules.next(name, n)))
 
-    @router.post("/schedules/{name}/run", response_model=None, dependencies=act, responses=told)
+    @router.post("/schedules/{name}/run", response_model=None, dependencies=act, responses=changed)
     async def run(name: ScheduleName, actor: Actor) -> Response:
         """Let a schedule fire once, now."""
         await schedules.run_now(name, actor=actor)
         return answer(await schedules.list())
 
 
-def _worker(row: WorkerRow, now_us: int) -> dict[str, Any]:
-    return {
-        "key": row.key,
-        "name": row.name,
-        "heard": moment(row.heard_us),
-        "until": moment(row.ends_us),
-        "lease_seconds": row.lease_us / 1e6,
-        "held_back": list(told_by([row], now_us).values()),
-    }
+def _worker(row: WorkerRow, now_us: int) -> models.WorkerDocument:
+    held_back = list(told_by([row], now_us).values())
+    return models.WorkerDocument(
+        row.key, row.name, moment(row.heard_us), moment(row.ends_us), row.lease_us / 1e6, held_back
+    )
 
 
-def _workflow(entry: WorkflowEntry) -> dict[str, Any]:
+def _workflow(entry: WorkflowEntry) -> models.WorkflowDocument:
     definition = entry.definition
-    return {
-        "name": entry.name,
-        "workflow_version": entry.version,
+    return models.WorkflowDocument(
+        name=entry.name,
+        workflow_version=entry.version,
         # Its own words only: those that it inherits are about workflows in general.
-        "purpose": None if (doc := type(entry.workflow).__doc__) is None else inspect.cleandoc(doc),
-        "inputs": sorted(type_of(cls).name for cls in definition.inputs),
-        "begins": sorted(type_of(cls).name for cls in definition.begins),
-    }
+        purpose=None if (doc := type(entry.workflow).__doc__) is None else inspect.cleandoc(doc),
+        inputs=sorted(type_of(cls).name for cls in definition.inputs),
+        begins=sorted(type_of(cls).name for cls in definition.begins),
+    )

@@ -6,19 +6,18 @@ from collections.abc import Awaitable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from msgspec import to_builtins
+from msgspec.structs import asdict, replace
 from pydantic import ConfigDict, Field
 
 from mainspring.analysis.export.redaction import MARKER
-from mainspring.app.forms import Form
-from mainspring.app.task_views import Task, TaskOutcome
 from mainspring.app.tasks import MOST_PICKED
 from mainspring.errors import SettingError
+from mainspring.views import Form, FormField, Task, TaskOutcome
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.models import Asked
 from mainspring.web.problems import Problem, Refusal, responses
-from mainspring.web.served import PAGE, Limit, Served, actor_of, answer, page, routing, who
+from mainspring.web.served import PAGE, Limit, Served, actor_of, answer, page, routing, told, who
 
 TaskId = Annotated[str, Path(description="The id of a task.", examples=["ExpenseApproval/e-1/3"])]
 
@@ -76,7 +75,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         "/tasks",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.TaskPage}, **responses(401, 403, 404, 422, 503)},
+        responses={200: told(models.TaskPage), **responses(401, 403, 404, 422, 503)},
     )
     async def listed(
         *,
@@ -100,30 +99,31 @@ def _looking(router: APIRouter, served: Served) -> None:
         "/tasks/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.TaskWithForms}, **responses(401, 403, 404, 503)},
+        responses={200: told(models.TaskWithForms), **responses(401, 403, 404, 503)},
     )
     async def task(id: TaskId) -> Response:
         """Return a task, whatever became of it, with the forms by which it is answered."""
         found = await tasks.get(id)
-        return answer({**_document(served, found), "forms": [_form(served, form) for form in await tasks.forms(id)]})
+        forms = [_form(served, form) for form in await tasks.forms(id)]
+        return answer(models.TaskWithForms(**asdict(_document(served, found)), forms=forms))
 
 
 def _holding(router: APIRouter, served: Served) -> None:
     tasks, act = served.app.tasks, [served.needs("act")]
-    told = {200: {"model": models.TaskDocument}, **responses(401, 403, 404, 409, 422, 503)}
+    answered = {200: told(Task), **responses(401, 403, 404, 409, 422, 503)}
 
-    @router.post("/task-claims/{id:path}", response_model=None, dependencies=act, responses=told)
+    @router.post("/task-claims/{id:path}", response_model=None, dependencies=act, responses=answered)
     async def claim(request: Request, id: TaskId) -> Response:
         """Claim a task, so that no other person works on it."""
         found = await tasks.claim(id, actor=_person(request), roles=await _roles(served, request, id))
         return answer(_document(served, found))
 
-    @router.delete("/task-claims/{id:path}", response_model=None, dependencies=act, responses=told)
+    @router.delete("/task-claims/{id:path}", response_model=None, dependencies=act, responses=answered)
     async def release(request: Request, id: TaskId) -> Response:
         """Give a task back."""
         return answer(_document(served, await tasks.release(id, actor=_person(request))))
 
-    @router.post("/task-delegations/{id:path}", response_model=None, dependencies=act, responses=told)
+    @router.post("/task-delegations/{id:path}", response_model=None, dependencies=act, responses=answered)
     async def delegate(request: Request, id: TaskId, handed: Handed) -> Response:
         """Hand a task to another person."""
         roles = await _roles(served, request, id)
@@ -133,7 +133,7 @@ def _holding(router: APIRouter, served: Served) -> None:
         "/task-picks",
         response_model=None,
         dependencies=act,
-        responses={200: {"model": list[models.TaskDocument]}, **responses(401, 403, 409, 422, 503)},
+        responses={200: told(list[Task]), **responses(401, 403, 409, 422, 503)},
     )
     async def pick(request: Request, picked: Picked) -> Response:
         """Claim the next unclaimed tasks of a role: of many who pick at once, no two get the same."""
@@ -155,22 +155,14 @@ async def _roles(served: Served, request: Request, id: str) -> tuple[str, ...]:
 
 def _answering(router: APIRouter, served: Served) -> None:
     tasks, act = served.app.tasks, [served.needs("act")]
-    told = {200: {"model": models.TaskOutcomeDocument}, **responses(401, 403, 404, 409, 422, 503)}
+    answered = {200: told(TaskOutcome), **responses(401, 403, 404, 409, 422, 503)}
 
     def outcome_of(outcome: TaskOutcome) -> Response:
         encoded = None if outcome.message is None else served.app.registry.codec.encode(outcome.message)
-        document = {
-            "id": outcome.id,
-            "first": outcome.first,
-            "status": outcome.status,
-            "answered_by": outcome.answered_by,
-            "answered_at": outcome.answered_at,
-            "answer": outcome.answer,
-            "message": None if encoded is None else served.body(encoded.name, encoded.body),
-        }
-        return answer(document)
+        message = None if encoded is None else served.body(encoded.name, encoded.body)
+        return answer(replace(outcome, message=message))
 
-    @router.post("/task-answers/{id:path}", response_model=None, dependencies=act, responses=told)
+    @router.post("/task-answers/{id:path}", response_model=None, dependencies=act, responses=answered)
     async def complete(request: Request, id: TaskId, answered: Answered) -> Response:
         """Answer a task. A second answer gets the outcome of the first."""
         roles = await _roles(served, request, id)
@@ -178,27 +170,27 @@ def _answering(router: APIRouter, served: Served) -> None:
             await tasks.complete(id, answered.answer, answered.fields, actor=_person(request), roles=roles)
         )
 
-    @router.post("/task-rejections/{id:path}", response_model=None, dependencies=act, responses=told)
+    @router.post("/task-rejections/{id:path}", response_model=None, dependencies=act, responses=answered)
     async def reject(request: Request, id: TaskId, rejected: Rejected) -> Response:
         """Say no: answer a task with the type that means no, and a reason."""
         roles, person = await _roles(served, request, id), _person(request)
         return outcome_of(await tasks.reject(id, rejected.reason, actor=person, roles=roles, fields=rejected.fields))
 
 
-def _document(served: Served, task: Task) -> dict[str, Any]:
-    document = to_builtins(task, builtin_types=())
-    return {**document, "title": served.redaction.text(task.title), "data": served.redaction.data(document["data"])}
+def _document(served: Served, task: Task) -> Task:
+    return replace(task, title=served.redaction.text(task.title), data=served.redaction.data(task.data))
 
 
-def _form(served: Served, form: Form) -> dict[str, Any]:
+def _form(served: Served, form: Form) -> Form:
     """Return a form. What is known and not shown is filled in here, when the answer leaves it out."""
-    document: dict[str, Any] = to_builtins(form)
-    for field in document["fields"]:
-        # It is of the task's data, and hidden whole if any of it is: a part of it could not be sent back.
-        known = {field["name"]: field["value"]}
-        if field["value"] is not None and served.redaction.data(known) != known:
-            field["value"] = MARKER
-    return document
+    return replace(form, fields=tuple(_field(served, field) for field in form.fields))
+
+
+def _field(served: Served, field: FormField) -> FormField:
+    # It is of the task's data, and hidden whole if any of it is: a part of it could not be sent back.
+    known = {field.name: field.value}
+    hidden = field.value is not None and served.redaction.data(known) != known
+    return replace(field, value=MARKER) if hidden else field
 
 
 def _person(request: Request) -> str:

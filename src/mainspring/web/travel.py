@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from msgspec import Struct, json
+from msgspec.structs import asdict, replace
 from pydantic import ConfigDict, Field
 
 from mainspring.analysis.replay.changes import state_change
@@ -23,9 +24,9 @@ from mainspring.analysis.replay.counterfactual import (
 from mainspring.analysis.replay.explain import Explanation, explain
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.replay.travel import EVENTS_PER_PAGE, stream_turns
-from mainspring.app.documents import event_document
 from mainspring.app.given import LARGEST
 from mainspring.app.outside import read_message
+from mainspring.app.viewing import event_view
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.stored_streams import whole_stream
@@ -36,14 +37,14 @@ from mainspring.web import history_models as models
 from mainspring.web.models import Asked
 from mainspring.web.opened import (
     Opened,
-    branch_documents,
-    change_document,
-    decided_document,
+    branches_shown,
+    decided_event,
     opened,
-    state_document,
+    state_changed,
+    state_shown,
 )
 from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Served, Workflow, answer, routing
+from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Served, Workflow, answer, routing, told
 
 At = Annotated[int | None, Query(ge=1, description="The step to which this position belongs; else the last one.")]
 
@@ -79,7 +80,7 @@ def routes(served: Served) -> APIRouter:
         "/moments/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.MomentPage}, **responses(401, 403, 404, 409, 410, 503, 504)},
+        responses={200: told(models.MomentPage), **responses(401, 403, 404, 409, 410, 503, 504)},
     )
     async def moments(
         *,
@@ -100,7 +101,7 @@ def routes(served: Served) -> APIRouter:
         "/explanations/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.ExplainedMoment}, **responses(401, 403, 404, 409, 410, 503, 504)},
+        responses={200: told(models.ExplainedMoment), **responses(401, 403, 404, 409, 410, 503, 504)},
     )
     async def explanation(workflow: Workflow, id: Id, at: At = None) -> Response:
         """Say why something was decided: the cases that matched, and what today's code decides.
@@ -116,7 +117,7 @@ def routes(served: Served) -> APIRouter:
         response_model=None,
         # Where fields are redacted, whether a guess changes anything would reveal whether it is right.
         dependencies=[served.needs("act")] if served.redaction.fields else read,
-        responses={200: {"model": models.CounterfactualDocument}, **responses(401, 403, 404, 409, 410, 422, 503, 504)},
+        responses={200: told(models.CounterfactualDocument), **responses(401, 403, 404, 409, 410, 422, 503, 504)},
     )
     async def otherwise(workflow: Workflow, id: Id, edit: Otherwise) -> Response:
         """Replace, insert or drop an input, and see how the story would have gone. Nothing is carried out."""
@@ -140,8 +141,8 @@ class Walker(Struct):
     explained: bool
     rows: dict[int, EventRow] = {}
     last: Moment | None = None
-    found: list[dict[str, Any]] = []
-    before: dict[str, Any] | None = None
+    found: list[models.MomentDocument] = []
+    before: models.StateShown | None = None
     size: int = 0
 
     @property
@@ -175,60 +176,51 @@ class Walker(Struct):
 
     def _add(self, moment: Moment) -> None:
         served, entry = self.served, self.opened.entry
-        known = state_document(served, entry, moment.before)
+        known = state_shown(served, entry, moment.before)
         if self.before is None:
             self.before = known
-        events: list[dict[str, Any]] = []
+        events: list[models.MomentEvent] = []
         for happened in moment.happened:
             state = (
                 known
                 if state_change(happened.before, happened.state) is None
-                else state_document(served, entry, happened.state)
+                else state_shown(served, entry, happened.state)
             )
-            events.append(self._event(happened, change_document(known, state)))
+            events.append(self._event(happened, state_changed(known, state)))
             known = state
         why = explain(entry, moment) if self.explained else None
-        document = {
-            **moment_document(moment),
-            "events": events,
-            "after": known,
-            "explanation": None if why is None else explanation_document(served, self.opened, why),
-        }
+        document = models.MomentDocument(
+            position=moment.position,
+            last=moment.last,
+            step=moment.is_step,
+            begins=moment.begins,
+            abandoned=moment.abandoned,
+            migrated=moment.migrated,
+            events=events,
+            after=known,
+            explanation=None if why is None else explanation_document(served, self.opened, why),
+        )
         self.size += len(json.encode(document))
         self.found.append(document)
         self.last = moment
 
-    def _event(self, happened: Happened, change: dict[str, Any] | None) -> dict[str, Any]:
-        row = self.rows[happened.entry.position]
-        return {**self.served.shown(event_document(self.opened.ref, row)), "change": change}
+    def _event(self, happened: Happened, change: models.StateChanged | None) -> models.MomentEvent:
+        shown = self.served.shown(event_view(self.opened.ref, self.rows[happened.entry.position]))
+        return models.MomentEvent(**asdict(shown), change=change)
 
 
-def moment_document(moment: Moment) -> dict[str, Any]:
-    """Return where a moment stands."""
-    return {
-        "position": moment.position,
-        "last": moment.last,
-        "step": moment.is_step,
-        "begins": moment.begins,
-        "abandoned": moment.abandoned,
-        "migrated": moment.migrated,
-    }
-
-
-async def _page(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> dict[str, Any]:
+async def _page(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> models.MomentPage:
     walker = await _walked(served, found, after, most, explained=explained)
     stopped = None if walker.enough else walker.journey.stopped
     if not found.row.version and found.row.error is not None:
         stopped = Stopped(1, f"its first input was not taken: {found.row.error}")
     last = 0 if walker.last is None else walker.last.last
-    return {
-        "items": walker.found,
-        "before": walker.before,
-        "next": last if walker.enough and last < found.row.version else None,
-        "stopped": None
-        if stopped is None
-        else served.shown({"position": stopped.position, "problem": stopped.problem}),
-    }
+    return models.MomentPage(
+        walker.found,
+        walker.before,
+        last if walker.enough and last < found.row.version else None,
+        None if stopped is None else served.shown(models.StoppedDocument(stopped.position, stopped.problem)),
+    )
 
 
 async def _walked(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> Walker:
@@ -247,7 +239,7 @@ async def _walked(served: Served, found: Opened, after: int, most: int, *, expla
 # ---- explanations
 
 
-async def _explained(served: Served, found: Opened, at: int | None) -> dict[str, Any]:
+async def _explained(served: Served, found: Opened, at: int | None) -> models.ExplainedMoment:
     if at is None:
         at = await _last_input(served, found)
     walker = await _walked(served, found, at - 1, 1, explained=True)
@@ -257,10 +249,11 @@ async def _explained(served: Served, found: Opened, at: int | None) -> dict[str,
             raise stopped.erased
         problem = f"stops at position {stopped.position}: {served.error(stopped.problem)}"
         raise OperationError(str(found.ref), problem, "Mend the code.")
-    if not walker.found or walker.found[0]["explanation"] is None:
+    if not walker.found or walker.found[0].explanation is None:
         problem = f"decided nothing at position {at}: no input was taken there"
         raise OperationError(str(found.ref), problem, "Ask for the position of an input.")
-    return {"instance": str(found.ref), "before": walker.before, **walker.found[0]}
+    assert walker.before is not None  # noqa: S101  a moment was found
+    return models.ExplainedMoment(**asdict(walker.found[0]), instance=str(found.ref), before=walker.before)
 
 
 async def _last_input(served: Served, found: Opened) -> int:
@@ -272,25 +265,25 @@ async def _last_input(served: Served, found: Opened) -> int:
     return last
 
 
-def explanation_document(served: Served, found: Opened, why: Explanation) -> dict[str, Any]:
-    """Return why something was decided, for programs."""
-    return {
-        "workflow_version": why.workflow_version,
-        "fingerprint": why.fingerprint,
-        "asked": why.asked,
-        "agrees": why.agrees,
-        "cut": why.cut,
-        "decide": branch_documents(why.decide),
-        "evolve": [{"position": each.position, "branches": branch_documents(each.branches)} for each in why.evolve],
-        "decided": [decided_document(served, found, event) for event in why.decided],
-        "error": served.error(why.error),
-    }
+def explanation_document(served: Served, found: Opened, why: Explanation) -> models.ExplanationDocument:
+    """Return why something was decided."""
+    return models.ExplanationDocument(
+        workflow_version=why.workflow_version,
+        fingerprint=why.fingerprint,
+        asked=why.asked,
+        agrees=why.agrees,
+        cut=why.cut,
+        decide=branches_shown(why.decide),
+        evolve=[replace(each, branches=branches_shown(each.branches)) for each in why.evolve],
+        decided=[decided_event(served, found, event) for event in why.decided],
+        error=served.error(why.error),
+    )
 
 
 # ---- how it would have gone
 
 
-async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> dict[str, Any]:
+async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> models.CounterfactualDocument:
     app, entry = served.app, found.entry
     if found.row.version > EVENTS_MOST:
         problem = f"has {found.row.version:,} events; {EVENTS_MOST:,} can be told otherwise"
@@ -300,10 +293,10 @@ async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> dict[str
     until_us = app.engine.store.now_us() + round(edit.ahead_days * DAY_US)
     silent = silent_commands(app.registry)
 
-    def told() -> dict[str, Any]:
+    def compared() -> models.CounterfactualDocument:
         return _document(served, found, counterfactual(entry, found.ref, rows, changed, until_us, silent))
 
-    return await served.slow.compute(told, watched=True)
+    return await served.slow.compute(compared, watched=True)
 
 
 def _message(served: Served, found: Opened, rows: Sequence[EventRow], edit: Otherwise) -> Any:
@@ -325,44 +318,41 @@ def _message(served: Served, found: Opened, rows: Sequence[EventRow], edit: Othe
     return message
 
 
-def _document(served: Served, found: Opened, story: Counterfactual) -> dict[str, Any]:
-    def entries(those: Sequence[Entry]) -> list[dict[str, Any]]:
-        return [
-            {
-                **decided_document(served, found, entry.event),
-                "position": entry.position,
-                "time": entry.time,
-                "kind": entry.kind or entry.event.kind,
-            }
-            for entry in those
-        ]
+def _document(served: Served, found: Opened, story: Counterfactual) -> models.CounterfactualDocument:
+    def entries(those: Sequence[Entry]) -> list[models.ToldEvent]:
+        return [_told(decided_event(served, found, entry.event), entry) for entry in those]
 
-    recorded, told = (state_document(served, found.entry, state) for state in (story.recorded_state, story.state))
-    return {
-        "instance": str(found.ref),
-        "what": story.edit.what,
-        "at": story.edit.position,
-        "recorded": entries(story.recorded),
-        "told": entries(story.told),
-        "differs_at": story.differs_at,
-        "recorded_state": recorded,
-        "state": told,
-        "change": change_document(recorded, told) if state_change(story.recorded_state, story.state) else None,
-        "unanswered": entries(story.unanswered),
-        "assumed": entries(story.assumed),
-        "untaken": [
-            {
-                "position": each.position,
-                "type": type(each.message).__name__,
-                "message": served.body(*_encoded(found, each.message)),
-                "reason": served.error(each.reason),
-            }
+    recorded, otherwise = (state_shown(served, found.entry, state) for state in (story.recorded_state, story.state))
+    return models.CounterfactualDocument(
+        instance=str(found.ref),
+        what=story.edit.what,
+        at=story.edit.position,
+        recorded=entries(story.recorded),
+        told=entries(story.told),
+        differs_at=story.differs_at,
+        recorded_state=recorded,
+        state=otherwise,
+        change=state_changed(recorded, otherwise) if state_change(story.recorded_state, story.state) else None,
+        unanswered=entries(story.unanswered),
+        assumed=entries(story.assumed),
+        untaken=[
+            models.UntakenDocument(
+                each.position,
+                type(each.message).__name__,
+                served.body(*_encoded(found, each.message)),
+                served.redaction.error(each.reason),
+            )
             for each in story.untaken
         ],
-        "waiting": entries(story.waiting),
-        "left_out": entries(story.left_out),
-        "error": served.error(story.error),
-    }
+        waiting=entries(story.waiting),
+        left_out=entries(story.left_out),
+        error=served.error(story.error),
+    )
+
+
+def _told(decided: models.DecidedEvent, entry: Entry) -> models.ToldEvent:
+    known = replace(decided, kind=entry.kind or entry.event.kind)
+    return models.ToldEvent(**asdict(known), position=entry.position, time=entry.time)
 
 
 def _encoded(found: Opened, message: Any) -> tuple[str, bytes]:

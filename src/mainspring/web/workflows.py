@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from mainspring.analysis.diagram.diagram import Diagram, diagram_of
 from mainspring.analysis.diagram.dot import to_dot
@@ -41,9 +42,6 @@ class DrawnDiagram(Struct, frozen=True):
     """A diagram. Where its boxes and lines lie is left to whoever draws it; `format=svg` is a whole picture."""
 
     diagram: Diagram
-
-
-STRUCTS: Final = (DrawnDiagram, Subject)
 
 
 def routes(served: Served) -> APIRouter:
@@ -96,7 +94,7 @@ def _reading(router: APIRouter, served: Served) -> None:
         "/workflows/{name}/findings",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.FindingsDocument}, **responses(401, 403, 404, 504)},
+        responses={200: told(models.FindingsDocument), **responses(401, 403, 404, 504)},
     )
     async def findings(name: Name) -> Response:
         """Return what is wrong with a workflow, or may be, as far as its code and the app's wiring show."""
@@ -104,13 +102,10 @@ def _reading(router: APIRouter, served: Served) -> None:
         from mainspring.analysis.lint.check import lint  # noqa: PLC0415  the reader of code, loaded with the first question
 
         report = await served.slow.compute(lambda: lint(served.app, name))
-        return answer(
-            {
-                "workflow": name,
-                "findings": [_finding(finding) for finding in report.findings],
-                "intended": [{**_finding(each.finding), "reason": each.reason} for each in report.intended],
-            }
-        )
+        intended = [
+            models.IntendedFinding(**asdict(_finding(each.finding)), reason=each.reason) for each in report.intended
+        ]
+        return answer(models.FindingsDocument(name, [_finding(finding) for finding in report.findings], intended))
 
     @router.get(
         "/workflows/{name}/documentation",
@@ -163,14 +158,14 @@ async def _diagram(
     return await served.slow.compute(lambda: diagram_of(machine, mined, ignored=ignored))
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "level": finding.level,
-        "code": finding.code,
-        "rule": finding.name,
-        "about": finding.about,
-        "file": shortened(finding.place.file, sys.path),
-        "line": finding.place.line,
-        "what": finding.what,
-        "fix": finding.fix,
-    }
+def _finding(finding: Finding) -> models.FindingDocument:
+    return models.FindingDocument(
+        level=finding.level,
+        code=finding.code,
+        rule=finding.name,
+        about=finding.about,
+        file=shortened(finding.place.file, sys.path),
+        line=finding.place.line,
+        what=finding.what,
+        fix=finding.fix,
+    )

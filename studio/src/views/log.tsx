@@ -60,7 +60,7 @@ function Line({ line, href }: { line: LogLine; href: string }): JSX.Element {
       <span role="cell">{line.command === null ? line.about : `${line.command}: ${line.about}`}</span>
       <span role="cell">{line.state ?? ""}</span>
       <span role="cell">{line.actor ?? ""}</span>
-      <span role="cell">{line.seconds === null ? "" : duration(line.seconds)}</span>
+      <span role="cell">{line.duration_seconds === null ? "" : duration(line.duration_seconds)}</span>
       <span role="cell" title={line.waited_seconds === null ? "" : `${duration(line.waited_seconds)} after it was due`}>
         {line.answered_after_seconds === null ? "" : duration(line.answered_after_seconds)}
       </span>

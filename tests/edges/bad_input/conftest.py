@@ -68,7 +68,7 @@ class Office:
 
         async def read() -> Any:
             rows = await self.app.instances(limit=10_000)
-            letters = [(letter.id, letter.body) for letter in await self.app.dead_letters(10_000)]
+            letters = [(letter.id, letter.body) for letter in await self.app.engine.store.dead_letters(10_000)]
             tasks = [task.id for task in await self.app.tasks.list(limit=10_000)]
             waiting = [await self.app.instance_at(f"{row.workflow}/{row.id}").waiting() for row in rows]
             return rows, letters, tasks, waiting

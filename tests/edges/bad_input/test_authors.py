@@ -197,7 +197,7 @@ def suspended(office: Office, id: str, what: str, says: str) -> None:
     receipt = office.run(office.app.send(Go(id, what), id=f"m-{id}"))
     assert receipt.status == "suspended"
     row = office.run(receipt.row())
-    assert (row.status, row.version) == ("suspended", 0)
+    assert (row.status, row.position) == ("suspended", 0)
     assert says in (row.error or "")
     assert len(row.error or "") < 5_000
     assert [waiting.message_id for waiting in office.run(receipt.waiting())] == [f"m-{id}"]
@@ -227,7 +227,7 @@ def test_a_handler_that_fails_leaves_a_dead_letter_and_a_suspended_instance(offi
         return len(stream) > 5 and (says is not None) == ((await receipt.row()).status == "suspended")
 
     office.until(over)
-    letters = [letter for letter in office.run(office.app.dead_letters(1_000)) if letter.instance == f"h {what}"]
+    letters = [letter for letter in office.run(office.app.dead_letters(1_000)) if letter.instance == str(receipt)]
     if says is None:
         assert letters == []
     else:

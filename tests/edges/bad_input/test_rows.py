@@ -195,7 +195,7 @@ def test_a_dead_letter_that_was_edited_hides_no_other(
             await app.send(Note("nobody-2"))
         await edit(store, url, "UPDATE {s}dead_letters SET body = {garbage} WHERE instance = 'nobody'")
         async with asyncio.timeout(60), desk(Mainspring(url)) as app:
-            assert [letter.instance for letter in await app.dead_letters()] == ["nobody-2"]
+            assert [letter.instance for letter in await app.dead_letters()] == ["Desk/nobody-2"]
             with pytest.raises(DamagedRecordError):
                 await app.retry_dead_letter(1)
             await app.send(Go("nobody-2"))
@@ -220,7 +220,7 @@ async def append(app: Mainspring, id: str, row: EventRow, **more: Any) -> None:
                 "Desk",
                 id,
                 key=instance.key,
-                expected_version=instance.version,
+                expected_version=instance.position,
                 events=(row,),
                 status=instance.status,
                 state=instance.state,
@@ -328,7 +328,7 @@ def test_an_output_of_an_unknown_kind_is_a_dead_letter(office: Office) -> None:
     office.run(wake(office.app))
 
     async def buried() -> bool:
-        return any(letter.instance == "kinds" for letter in await office.app.dead_letters(1_000))
+        return any(letter.instance == "Desk/kinds" for letter in await office.app.dead_letters(1_000))
 
     office.until(buried)
     office.neighbour_goes_on()
@@ -359,7 +359,11 @@ def test_a_dead_letter_that_makes_no_sense_stays_one(
     office: Office, letter: DeadLetter, error: type[MainspringError]
 ) -> None:
     office.run(office.app.engine.store.commit(0, [Unit(letter.workflow, letter.instance, dead_letters=(letter,))]))
-    [found] = [each for each in office.run(office.app.dead_letters(1_000)) if each.instance == letter.instance]
+    [found] = [
+        each
+        for each in office.run(office.app.dead_letters(1_000))
+        if each.instance == f"{letter.workflow}/{letter.instance}"
+    ]
     with pytest.raises(error):
         office.run(office.app.retry_dead_letter(found.id))
     assert found.id in [each.id for each in office.run(office.app.dead_letters(1_000))]

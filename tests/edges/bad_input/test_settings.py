@@ -170,7 +170,7 @@ def test_a_body_that_no_key_opens_holds_up_its_own_instance_only(
                 assert (await app.send(Note("neighbour"))).status == "stepped"
                 with pytest.raises(DamagedRecordError, match="'old', which is not here"):
                     await app.instance(Desk, "bad").state()
-                assert [letter.instance for letter in await app.dead_letters()] == ["bad"]
+                assert [letter.instance for letter in await app.dead_letters()] == ["Desk/bad"]
 
     asyncio.run(main())
     assert "cannot be opened" in caplog.text

@@ -12,12 +12,13 @@ from mainspring.engine.fleet import unread
 from mainspring.engine.fleet.knowledge import Knowledge
 from mainspring.engine.fleet.knowledge import written as written_knowledge
 from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.runtime import SystemClock
-from mainspring.port.records import Stats
 from mainspring.stores.sql.migrations import Migration
 from mainspring.stores.sqlite import examination, schema
 from mainspring.stores.sqlite.store import SqliteStore
 from mainspring.testing.clock import VirtualClock
+from mainspring.views import Stats
 from tests.edges.cli.conftest import Run, order
 
 
@@ -217,9 +218,9 @@ def test_an_sqlite_that_can_damage_its_file_is_wrong(run: Run, monkeypatch: pyte
 
 
 def test_a_late_message_is_wrong_though_workers_run() -> None:
-    stats = Stats({}, 0, 1, 0, 0, 0, 1)
+    stats = Stats({}, 0, 1, 0, 0, 1, moment(0))
 
-    (late,) = doctor.queue_findings(stats, 600_000_000)
+    (late,) = doctor.queue_findings(stats, moment(600_000_000))
 
     assert late.what == "The oldest due message was due 10 min ago"
 

@@ -126,7 +126,7 @@ def test_an_instance_that_could_not_begin_says_why_and_since_when_on_every_comma
 
 def test_an_input_that_failed_is_shown_in_bounds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'It failed at PlaceOrder {"order_id":"o-2","amount":-1} (m-2).' in run("show", "o-2").out
-    monkeypatch.setattr("mainspring.cli.show.BODY_BYTES", 12)
+    monkeypatch.setattr("mainspring.cli.show.BODY_CHARACTERS", 12)
     assert 'It failed at PlaceOrder {"order_id":… (m-2).' in run("show", "o-2").out
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
-from mainspring.app.bulk import Action, BulkReport
+from mainspring.views import Action, BulkReport, Refusal
 from tests.edges.cli.conftest import Run, order
 
 
@@ -100,7 +100,7 @@ def test_many_are_operated_on_by_a_filter_after_a_look_and_a_yes(run: Run) -> No
     assert "Say --yes" in unsure.err
     assert (done.code, done.out) == (0, "cancel: 3 done, 0 refused\n")
     assert (again.code, again.document["refusals"]) == (1, 3)
-    assert again.document["refused"][0][0] == "Orders/o-0"
+    assert again.document["refused"][0]["instance"] == "Orders/o-0"
     assert "it means everything" in run("bulk", "cancel").err
 
 
@@ -116,7 +116,7 @@ def test_the_exit_code_says_that_one_of_many_refused(run: Run) -> None:
 
 def test_why_one_refused_cannot_move_the_cursor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def bulk(app: Mainspring, action: Action, **_: Any) -> BulkReport:
-        return BulkReport(action, matched=1, refusals=1, refused=[("Orders/o-1", "no\x1b[2J")])
+        return BulkReport(action, matched=1, refusals=1, refused=(Refusal("Orders/o-1", "no\x1b[2J"),))
 
     monkeypatch.setattr(Mainspring, "bulk", bulk)
 

@@ -6,9 +6,10 @@ import pytest
 from mainspring.cli.doctor import queue_findings
 from mainspring.engine.operations import pause_orders as orders
 from mainspring.engine.operations.pauses import FLEET
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import DamagedRecordError
-from mainspring.port.records import Stats
 from mainspring.stores.sqlite.store import SqliteStore
+from mainspring.views import Stats
 from tests.edges.cli.conftest import Run, order
 
 
@@ -93,9 +94,9 @@ def test_show_says_that_a_command_waits_for_a_paused_handler(run: Run) -> None:
 
 
 def test_a_late_message_that_waits_for_what_is_paused_is_nothing_wrong() -> None:
-    stats = Stats({}, 0, 1, 0, 0, 0, 1)
-    assert queue_findings(stats, 10**9, paused=True)[0].level == "note"
-    assert queue_findings(stats, 10**9)[0].level == "problem"
+    stats = Stats({}, 0, 1, 0, 0, 1, moment(0))
+    assert queue_findings(stats, moment(10**9), paused=True)[0].level == "note"
+    assert queue_findings(stats, moment(10**9))[0].level == "problem"
 
 
 def test_only_what_is_paused_is_said_to_wait_for_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

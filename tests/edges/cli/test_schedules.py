@@ -56,9 +56,9 @@ def test_schedules_are_listed_and_operated(books: Run) -> None:
         "CloseBooks",
         "active",
     )
-    assert listed["next"].endswith("T03:00:00+00:00")
+    assert listed["next"].endswith("T03:00:00Z")
     assert (paused.code, paused.out) == (0, "nightly is paused\n")
-    assert [time["time"][10:] for time in times] == ["T03:00:00+00:00"] * 3
+    assert [time["time"][10:] for time in times] == ["T03:00:00Z"] * 3
     assert books("schedules", "run", "nightly").out == "nightly is paused\n"
     assert books("schedules", "remove", "nightly", "--json").document["status"] == "removed"
     assert books("schedules", "resume", "nightly").out.startswith("nightly is active, next at ")

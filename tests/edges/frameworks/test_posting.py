@@ -19,9 +19,11 @@ from mainspring import Mainspring
 from mainspring.app.posting import Posted
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import EncodeError, InvalidIdError, OperationError, PostingError, WiringError
+from mainspring.port.ids import plain
 from mainspring.stores.postgres.address import Address
 from tests.edges.frameworks.support import Other, Place, connected, dsn_of, left_of, orders_of, rows_of, shop, table_of
 from tests.support.postgres.server import postgres_url
+from tests.support.rows import letters_of, row_of
 from tests.support.running import run
 from tests.support.waiting import until
 
@@ -178,7 +180,7 @@ def test_what_is_published_goes_to_all_who_want_it_or_to_nobody(url: str) -> Non
             await until(lambda: same(app, {"o-1"}))
             assert await app.instance(Other, "o-1").result() is not None
             for identity in posted.instances:
-                assert read_context((await app.instance_at(identity).row()).context).correlation_id == "visit-7"
+                assert read_context((await row_of(app, app.instance_at(identity))).context).correlation_id == "visit-7"
 
     run(main)
 
@@ -192,8 +194,8 @@ def test_the_same_id_counts_once_and_another_message_under_it_becomes_a_dead_let
             await app.post(Place("o-2"), connection)
         async with app:
             await until(lambda: same(app, {"o-1", "o-2"}))
-            (letter,) = await app.dead_letters()
-            assert (letter.message_id, letter.body) == ("m-1", b'{"order":"o-1","amount":2}')
+            (letter,) = await letters_of(app)
+            assert (plain(letter.message_id), letter.body) == ("m-1", b'{"order":"o-1","amount":2}')
             assert letter.reason == "its message id was used before, for another message"
             assert len([e for e in await app.instance_at("Orders/o-1").stream() if e.message_id == "m-1"]) == 1
 

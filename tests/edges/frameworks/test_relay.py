@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mainspring.app.observing import exposition
+from mainspring.port.ids import plain
 from mainspring.port.records import Committed, Relayed, Unit
 from mainspring.sealing import Compressed
 from mainspring.sealing.seals import About
@@ -15,6 +16,7 @@ from mainspring.stores.postgres.statements import within
 from mainspring.stores.sealed import sealed
 from mainspring.testing.clock import VirtualClock
 from tests.edges.frameworks.support import Place, connected, left_of, orders_of, shop
+from tests.support.rows import letters_of
 from tests.support.running import run
 from tests.support.waiting import until
 
@@ -133,8 +135,8 @@ def test_a_damaged_one_becomes_a_dead_letter_and_the_others_flow_on(url: str) ->
         async with app:
             await until(lambda: completed(app, "b"))
             assert b'mainspring_dead_letters_made_total{workflow="Orders"} 1.0' in (await exposition(app))[0]
-            (letter,) = await app.dead_letters()
-            assert (letter.message_id, letter.instance, letter.body) == ("m-a", "a", b"xyz")
+            (letter,) = await letters_of(app)
+            assert (plain(letter.message_id), letter.instance, letter.body) == ("m-a", "a", b"xyz")
             assert letter.reason == "it was damaged after it was posted (position 1)"
         assert await left_of(url) == 0
 

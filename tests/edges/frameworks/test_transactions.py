@@ -24,6 +24,7 @@ from mainspring.errors import (
 from mainspring.sealing.seals import About
 from mainspring.stores.postgres.address import DEFAULT_CONNECTIONS
 from tests.edges.frameworks.support import Other, Place, Placed, orders_of, shop, table_of
+from tests.support.rows import row_of
 from tests.support.running import run
 from tests.support.waiting import until
 
@@ -153,7 +154,7 @@ def test_what_is_published_goes_to_all_who_want_it(make_shop: MakeShop) -> None:
                 receipts = transaction.publish(Place("o-1"), correlation_id="visit-7")
             assert [str(receipt) for receipt in receipts] == ["Orders/o-1", "Other/o-1"]
             assert [await receipt.result() for receipt in receipts] == [Placed("o-1"), Placed("o-1")]
-            rows = [await receipt.row() for receipt in receipts]
+            rows = [await row_of(app, receipt) for receipt in receipts]
             assert {read_context(row.context).correlation_id for row in rows} == {"visit-7"}
 
     run(main)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from msgspec import json
+from msgspec import convert, json
 
+from mainspring import views
 from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
 from mainspring.web import models
 from mainspring.web.api import api, described
@@ -40,7 +41,7 @@ def test_a_message_is_taken_once_however_often_it_is_sent(tmp_path: Path) -> Non
             {"instance": "Counter/c-1", "status": "duplicate", "message_id": "m-1"},
         ]
         other = await client.post("/api/messages/Count?id=m-1", json={"counter": "c-1"})
-        assert models.Taken.model_validate(other.json()).status == "duplicate"
+        assert convert(other.json(), models.Taken).status == "duplicate"
 
     serve(tmp_path, use)
 
@@ -65,7 +66,7 @@ def test_instances_are_found_page_by_page(tmp_path: Path) -> None:
         after = 0
         while True:
             answer = await client.get(f"/api/instances?workflow=Counter&prefix=c/&limit=2&after={after}")
-            page = models.InstancePage.model_validate_json(answer.content)
+            page = json.decode(answer.content, type=models.InstancePage)
             seen += [item.id for item in page.items]
             if page.next is None:
                 break
@@ -78,13 +79,13 @@ def test_instances_are_found_page_by_page(tmp_path: Path) -> None:
 def test_an_instance_is_looked_at_from_all_sides(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await count(client, "c/1", times=2)
-        instance = models.InstanceDocument.model_validate_json((await client.get("/api/instances/Counter/c/1")).content)
+        instance = json.decode((await client.get("/api/instances/Counter/c/1")).content, type=views.InstanceInfo)
         assert (instance.id, instance.position, instance.state) == ("c/1", 3, "Counted")
-        stream = models.StreamPage.model_validate_json((await client.get("/api/streams/Counter/c/1")).content)
+        stream = json.decode((await client.get("/api/streams/Counter/c/1")).content, type=models.StreamPage)
         assert [event.event for event in stream.items] == ["Began", "InitiatedBy", "Received"]
         states = [(await client.get(f"/api/states/Counter/c/1?at={at}")).json()["state"] for at in (2, 3)]
         assert states == [{"times": 1}, {"times": 2}]
-        waiting = models.WaitingDocument.model_validate_json((await client.get("/api/waiting/Counter/c/1")).content)
+        waiting = json.decode((await client.get("/api/waiting/Counter/c/1")).content, type=views.Waiting)
         assert (waiting.inbox, waiting.outbox, waiting.timers) == ([], [], [])
 
     serve(tmp_path, use)
@@ -98,7 +99,7 @@ def test_a_worker_tells_what_it_holds_back(tmp_path: Path) -> None:
             held = Standing(breakers=(OpenBreaker("Charge", now_us, 5, "TimeoutError", now_us, 41),))
             assert await app.engine.store.heartbeat(app.engine.committer.worker, written(held))
             (found,) = (await client.get("/api/workers")).json()
-            (told,) = models.WorkerDocument.model_validate(found).held_back
+            (told,) = convert(found, models.WorkerDocument).held_back
             assert told.startswith("Charge is held back by an open breaker since")
             assert told.endswith("(TimeoutError, 5 in a row); 41 commands wait; the next probe now")
 
@@ -125,9 +126,9 @@ def test_an_operation_is_recorded_with_its_actor(tmp_path: Path) -> None:
 def test_a_task_is_answered_by_its_form(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await client.post("/api/messages/RequestLeave", json={"leave_id": "l-1"}, headers={"x-mainspring-actor": "bob"})
-        page = models.TaskPage.model_validate_json((await client.get("/api/tasks?role=manager")).content)
+        page = json.decode((await client.get("/api/tasks?role=manager")).content, type=models.TaskPage)
         [task] = page.items
-        shown = models.TaskWithForms.model_validate_json((await client.get(f"/api/tasks/{task.id}")).content)
+        shown = json.decode((await client.get(f"/api/tasks/{task.id}")).content, type=models.TaskWithForms)
         assert [(field.name, field.value) for field in shown.forms[0].fields] == [
             ("leave_id", "l-1"),
             ("granted", None),
@@ -142,7 +143,7 @@ def test_a_task_is_answered_by_its_form(tmp_path: Path) -> None:
             )
             for who, granted in (("ann", True), ("cid", False))
         ]
-        outcomes = [models.TaskOutcomeDocument.model_validate_json(each.content) for each in answered]
+        outcomes = [json.decode(each.content, type=views.TaskOutcome) for each in answered]
         assert [(each.first, each.answered_by, each.message["granted"]) for each in outcomes] == [
             (True, "ann", True),
             (False, "ann", True),
@@ -167,7 +168,7 @@ def test_a_dead_letter_is_seen_corrected_and_removed(tmp_path: Path) -> None:
         await count(client, times=3)
         late = [await client.post("/api/messages/Count", json={"counter": "c-1"}) for _ in range(2)]
         assert {answer.json()["status"] for answer in late} == {"dead letter"}
-        page = models.LetterPage.model_validate_json((await client.get("/api/dead-letters")).content)
+        page = json.decode((await client.get("/api/dead-letters")).content, type=models.LetterPage)
         first, second = [letter.id for letter in page.items]
         still = await client.post(f"/api/dead-letters/{first}/retry")
         assert still.json() == {"id": first, "left": True}
@@ -183,11 +184,9 @@ def test_a_dead_letter_is_seen_corrected_and_removed(tmp_path: Path) -> None:
 def test_the_app_tells_what_it_is_and_that_it_is_well(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await count(client)
-        stats = models.StatsDocument.model_validate_json((await client.get("/api/stats")).content)
+        stats = json.decode((await client.get("/api/stats")).content, type=views.Stats)
         assert (stats.instances, stats.workers) == ({"running": 1}, 1)
-        workflows = [
-            models.WorkflowDocument.model_validate(each) for each in (await client.get("/api/workflows")).json()
-        ]
+        workflows = [convert(each, models.WorkflowDocument) for each in (await client.get("/api/workflows")).json()]
         assert [(each.name, each.inputs) for each in workflows if each.name == "Counter"] == [("Counter", ["Count"])]
         assert [(await client.get(f"/api/{path}")).json() for path in ("health", "ready")] == [{"status": "ok"}] * 2
         assert (await client.get("/api/schedules")).json() == []
@@ -251,7 +250,7 @@ def test_bad_input_is_a_problem_that_says_what_to_do(tmp_path: Path) -> None:
             answer = await client.request(method, path, content=body, headers={"content-type": "application/json"})
             case = f"{method} {path} {body[:30]!r}: {answer.text[:200]}"
             assert answer.headers["content-type"] == "application/problem+json", case
-            problem = models.Problem.model_validate(answer.json())
+            problem = convert(answer.json(), models.ProblemDocument)
             assert (answer.status_code, problem.status) == (status, status), case
             assert problem.detail, case
             assert "Traceback" not in answer.text, case

@@ -43,7 +43,7 @@ def test_the_log_has_attempts_that_failed(tmp_path: Path, redact: tuple[str, ...
                 ("Work", 2, worker.name, told),
             ]
             assert {line["position"] for line in lines} == {3}
-            assert all(line["seconds"] >= 0 and line["time"] for line in lines)
+            assert all(line["duration_seconds"] >= 0 and line["time"] for line in lines)
 
     run(main)
 

@@ -16,6 +16,7 @@ from mainspring.errors import DamagedRecordError
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing.samples import Count, Counter
 from mainspring.web import history_models as models
+from mainspring.web.models import LogPage
 from tests.edges.web.support import bearer, counters, served, tokens
 from tests.edges.web.test_api import Client, count, serve
 from tests.engine.coordination.family import PlanTrip, travel
@@ -27,7 +28,7 @@ def test_moments_tell_what_every_event_made_of_the_state(tmp_path: Path) -> None
     async def use(client: Client) -> None:
         await count(client, times=3)
         answer = await client.get("/api/moments/Counter/c-1?explained=true")
-        page = models.MomentPage.model_validate_json(answer.content)
+        page = json.decode(answer.content, type=models.MomentPage)
         assert [(moment.position, moment.last, moment.step) for moment in page.items] == [
             (1, 1, False),
             (2, 2, True),
@@ -57,7 +58,7 @@ def test_moments_come_page_by_page(tmp_path: Path) -> None:
         after: int | None = 0
         while after is not None:
             answer = await client.get(f"/api/moments/Counter/c/1?limit=1&after={after}")
-            page = models.MomentPage.model_validate_json(answer.content)
+            page = json.decode(answer.content, type=models.MomentPage)
             assert page.before is not None
             seen += [moment.position for moment in page.items]
             after = page.next
@@ -69,10 +70,10 @@ def test_moments_come_page_by_page(tmp_path: Path) -> None:
 def test_a_decision_is_explained_at_a_version_and_what_decided_nothing_is_not(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await count(client, times=2)
-        last = models.ExplainedMoment.model_validate_json((await client.get("/api/explanations/Counter/c-1")).content)
+        last = json.decode((await client.get("/api/explanations/Counter/c-1")).content, type=models.ExplainedMoment)
         assert (last.position, last.before.state) == (3, {"times": 1})
-        first = models.ExplainedMoment.model_validate_json(
-            (await client.get("/api/explanations/Counter/c-1?at=2")).content
+        first = json.decode(
+            (await client.get("/api/explanations/Counter/c-1?at=2")).content, type=models.ExplainedMoment
         )
         assert (first.position, first.begins) == (2, True)
         for at in (1, 9):
@@ -88,14 +89,14 @@ def test_a_story_is_told_with_another_input(tmp_path: Path) -> None:
             "/api/counterfactuals/Counter/c-1",
             json={"what": "insert", "at": 3, "type": "Count", "message": {"counter": "c-1"}},
         )
-        story = models.CounterfactualDocument.model_validate_json(inserted.content)
+        story = json.decode(inserted.content, type=models.CounterfactualDocument)
         assert ([event.event for event in story.told][-1], story.state.state) == ("Completed", {"times": 3})
         dropped = await client.post("/api/counterfactuals/Counter/c-1", json={"what": "drop", "at": 3})
-        assert models.CounterfactualDocument.model_validate_json(dropped.content).told == []
+        assert json.decode(dropped.content, type=models.CounterfactualDocument).told == []
         await count(client)
         late = {"what": "insert", "at": 6, "type": "Count", "message": {"counter": "c-1"}}
         untaken = await client.post("/api/counterfactuals/Counter/c-1", json=late)
-        [left] = models.CounterfactualDocument.model_validate_json(untaken.content).untaken
+        [left] = json.decode(untaken.content, type=models.CounterfactualDocument).untaken
         assert (left.position, left.reason) == (None, "the instance has ended by then")
         unlike = {"what": "replace", "at": 3, "type": "RequestLeave", "message": {"leave_id": "l-1"}}
         for wrong in (
@@ -113,11 +114,11 @@ def test_a_story_is_told_with_another_input(tmp_path: Path) -> None:
 def test_the_log_the_attributes_and_the_file_of_a_stream_are_told(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await count(client, "c/1", times=3)
-        log = models.LogPage.model_validate_json((await client.get("/api/log/Counter/c/1?limit=4")).content)
+        log = json.decode((await client.get("/api/log/Counter/c/1?limit=4")).content, type=LogPage)
         assert ([line.what for line in log.items], log.next) == (["Started", "Stepped", "Stepped"], 4)
-        rest = models.LogPage.model_validate_json((await client.get("/api/log/Counter/c/1?after=4")).content)
+        rest = json.decode((await client.get("/api/log/Counter/c/1?after=4")).content, type=LogPage)
         assert ([line.what for line in rest.items], rest.next) == (["Completed"], None)
-        found = models.AttributesDocument.model_validate_json((await client.get("/api/attributes/Counter/c/1")).content)
+        found = json.decode((await client.get("/api/attributes/Counter/c/1")).content, type=models.AttributesDocument)
         assert found.attributes == {}
         export = await client.get("/api/exports/Counter/c/1")
         assert export.headers["content-disposition"] == "attachment; filename*=UTF-8''Counter-c%2F1.jsonl"
@@ -200,7 +201,7 @@ def test_a_step_becomes_a_test_that_passes(tmp_path: Path) -> None:
         paths = [f"Counter/c-1?at={at}" for at in (2, 3, 4)] + ["LeaveRequests/l-1?at=2"]
         texts = []
         for path in paths:
-            answer = models.GivenWhenThen.model_validate_json((await client.get(f"/api/tests/{path}")).content)
+            answer = json.decode((await client.get(f"/api/tests/{path}")).content, type=models.GivenWhenThen)
             texts.append(answer.text)
         return texts
 
@@ -219,7 +220,7 @@ def test_a_step_becomes_a_test_that_passes(tmp_path: Path) -> None:
 
 def test_parents_and_children_senders_and_receivers_are_linked(tmp_path: Path) -> None:
     async def links(client: Client, instance: str) -> set[tuple[str, str, str | None]]:
-        answer = models.LinksDocument.model_validate_json((await client.get(f"/api/links/{instance}")).content)
+        answer = json.decode((await client.get(f"/api/links/{instance}")).content, type=models.LinksDocument)
         return {(link.relation, link.instance, link.status) for link in answer.links}
 
     async def use() -> None:
@@ -282,7 +283,7 @@ def test_an_instance_that_could_not_begin_tells_why_it_has_no_moments(
         app.add(Counter())
         async with served(app, redact=redact) as client:
             await app.send(Count("c-1"))
-            page = models.MomentPage.model_validate_json((await client.get("/api/moments/Counter/c-1")).content)
+            page = json.decode((await client.get("/api/moments/Counter/c-1")).content, type=models.MomentPage)
             assert page.items == []
             assert page.stopped is not None
             assert (page.stopped.position, page.stopped.problem) == (1, told)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert, json
 
 from mainspring import Mainspring
 from mainspring.errors import DamagedRecordError
@@ -26,7 +27,7 @@ async def every_page(client: Client, query: str) -> list[str]:
     after = ""
     while True:
         answer = await client.get(f"/api/instances?{query}{after}")
-        page = models.InstancePage.model_validate_json(answer.content)
+        page = json.decode(answer.content, type=models.InstancePage)
         found += [item.id for item in page.items]
         if page.next is None:
             return found
@@ -88,7 +89,7 @@ def test_the_attributes_by_which_instances_are_found_are_named(tmp_path: Path) -
         assert (await client.get("/api/attributes")).json() == []
         await count(client)
         for each in (await client.get("/api/attributes")).json():
-            models.AttributeName.model_validate(each)
+            convert(each, models.AttributeName)
 
     serve(tmp_path, use)
 
@@ -106,14 +107,14 @@ async def late(client: Client, counter: str, times: int) -> None:
 async def settle(client: Client, operation: str, **order: Any) -> models.ManySettled:
     answer = await client.post(f"/api/dead-letter-operations/{operation}", json=order)
     assert answer.status_code == 200, answer.text
-    return models.ManySettled.model_validate_json(answer.content)
+    return json.decode(answer.content, type=models.ManySettled)
 
 
 def test_dead_letters_are_sorted_into_kinds_and_settled_together(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await late(client, "c-1", 2)
         await late(client, "c-22", 1)
-        kinds = models.LetterKinds.model_validate_json((await client.get("/api/dead-letter-kinds")).content)
+        kinds = json.decode((await client.get("/api/dead-letter-kinds")).content, type=models.LetterKinds)
         [kind] = kinds.kinds
         assert (kind.type, kind.count, kinds.looked_at, kinds.cut) == ("Count", 3, 3, False)
         counted = await settle(client, "discard", kind=kind.kind)
@@ -134,9 +135,9 @@ def test_dead_letters_of_one_cause_are_one_kind_whatever_their_ids_look_like(tmp
     async def use(client: Client) -> None:
         for counter in ("c-1", "ann", "a", "The Smiths/2026", "8f14e45f-ceea-467f-a8f0-deadbeefcafe", "x" * 300):
             await late(client, counter, 1)
-        kinds = models.LetterKinds.model_validate_json((await client.get("/api/dead-letter-kinds")).content)
+        kinds = json.decode((await client.get("/api/dead-letter-kinds")).content, type=models.LetterKinds)
         assert [kind.count for kind in kinds.kinds] == [6]
-        letters = models.LetterPage.model_validate_json((await client.get("/api/dead-letters")).content)
+        letters = json.decode((await client.get("/api/dead-letters")).content, type=models.LetterPage)
         assert {letter.letter_kind for letter in letters.items} == {kinds.kinds[0].kind}
 
     serve(tmp_path, use)
@@ -212,7 +213,7 @@ def test_a_dead_letter_that_cannot_be_read_does_not_spoil_the_list(tmp_path: Pat
             seal.lost = True
             answer = await client.get("/api/dead-letters")
             assert answer.status_code == 200
-            page = models.LetterPage.model_validate_json(answer.content)
+            page = json.decode(answer.content, type=models.LetterPage)
             assert [letter.message for letter in page.items] == [{"$unreadable": True}]
 
     asyncio.run(run())

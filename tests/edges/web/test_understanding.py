@@ -55,7 +55,7 @@ def test_a_workflow_is_drawn_from_its_code_and_its_history(tmp_path: Path) -> No
 def test_a_workflow_is_checked_and_documented(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         answer = await client.get("/api/workflows/Counter/findings")
-        found = models.FindingsDocument.model_validate_json(answer.content)
+        found = json.decode(answer.content, type=models.FindingsDocument)
         assert [finding.rule for finding in found.findings] == ["waits-without-timeout"]
         assert found.findings[0].file == "mainspring/testing/samples.py"
         subject = (await client.get("/api/workflows/Counter/documentation")).json()
@@ -134,11 +134,11 @@ def test_many_are_counted_first_and_operated_on_only_when_that_is_said(tmp_path:
             await count(client, f"c-{number}")
         words: dict[str, Any] = {"workflow": "Counter", "status": "running"}
         counted = await client.post("/api/bulk/suspend", json=words)
-        looked = models.BulkDocument.model_validate_json(counted.content)
+        looked = json.decode(counted.content, type=models.BulkDocument)
         assert (looked.dry_run, looked.status, looked.matched, looked.done) == (True, "done", 3, 0)
         order = {**words, "dry_run": False, "reason": "to look at them"}
         done = await client.post("/api/bulk/suspend", json=order, headers={"x-mainspring-actor": "ann"})
-        report = models.BulkDocument.model_validate_json(done.content)
+        report = json.decode(done.content, type=models.BulkDocument)
         assert (report.status, report.done, report.refusals) == ("done", 3, 0)
         last = (await client.get("/api/streams/Counter/c-1")).json()["items"][-1]
         assert (last["event"], last["actor"], last["reason"]) == ("Suspended", "ann", "to look at them")
@@ -156,12 +156,12 @@ def test_what_is_slow_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path, mon
         for number in range(3):
             await count(client, f"c-{number}")
         order = {"workflow": "Counter", "dry_run": False, "per_second": 0.01}
-        begun = models.BulkDocument.model_validate_json((await client.post("/api/bulk/suspend", json=order)).content)
+        begun = json.decode((await client.post("/api/bulk/suspend", json=order)).content, type=models.BulkDocument)
         far = begun
         while not far.matched:  # they are counted first
-            far = models.BulkDocument.model_validate_json((await client.get(f"/api/bulk/{begun.id}")).content)
+            far = json.decode((await client.get(f"/api/bulk/{begun.id}")).content, type=models.BulkDocument)
         assert (begun.status, far.status, far.matched) == ("running", "running", 3)
-        stopped = models.BulkDocument.model_validate_json((await client.delete(f"/api/bulk/{begun.id}")).content)
+        stopped = json.decode((await client.delete(f"/api/bulk/{begun.id}")).content, type=models.BulkDocument)
         assert (stopped.status, stopped.done + stopped.left) == ("stopped", 3)
         assert (await client.get("/api/bulk/nothing")).status_code == 404
 

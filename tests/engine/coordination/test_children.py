@@ -11,6 +11,7 @@ from mainspring.errors import StoreUnreachableError
 from mainspring.port.records import Outcome, OutputClaim, Unit
 from tests.engine.coordination.family import BookLeg, EndTrip, GoOn, Leg, PlanTrip, Travelling, Trip, travel
 from tests.support.apps import MakeApp
+from tests.support.rows import row_of
 from tests.support.running import run
 from tests.support.waiting import until
 
@@ -214,7 +215,7 @@ def test_a_child_knows_who_began_it(make_app: MakeApp) -> None:
         async with travel(make_app()) as app:
             await app.send(PlanTrip("t-1", ("wait",)), id="m-1")
             await until(lambda: _has(app, Leg, "t-1.0", "running"))
-            context = (await app.instance(Leg, "t-1.0").row()).context
+            context = (await row_of(app, app.instance(Leg, "t-1.0"))).context
             assert b'"parent":"Trip/t-1/3"' in context
             assert b'"correlation_id":"m-1"' in context
 

@@ -23,7 +23,7 @@ async def booked(app: Mainspring, *legs: str) -> bool:
 
 
 async def begun(app: Mainspring, leg: str) -> bool:
-    return any(row.id == leg and row.version for row in await app.instances(workflow="Leg"))
+    return any(row.id == leg and row.position for row in await app.instances(workflow="Leg"))
 
 
 def test_what_a_child_said_behind_the_version_comes_once_more(make_app: MakeApp) -> None:

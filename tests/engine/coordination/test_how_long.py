@@ -22,7 +22,7 @@ from mainspring import (
     StartChild,
     Workflow,
 )
-from mainspring.core.execution import Execution
+from mainspring.core.execution import LogLine
 from mainspring.testing.clock import VirtualClock
 from tests.edges.web.support import served
 from tests.engine.coordination.family import Half, Number, PartsDone, Proceed, Square, Squaring
@@ -161,7 +161,7 @@ ANSWERS: list[tuple[str, int, Callable[[Mainspring], Awaitable[None]], tuple[int
 ]
 
 
-async def answered(app: Mainspring, clock: VirtualClock, what: str, seconds: int, answer: Any) -> list[Execution]:
+async def answered(app: Mainspring, clock: VirtualClock, what: str, seconds: int, answer: Any) -> list[LogLine]:
     receipt = await app.send(Run("e-1", what))
     clock.advance(seconds)
     await answer(app)
@@ -183,7 +183,7 @@ def test_each_answer_says_how_long_after_it_was_asked_for_it_came(
     run(main)
 
 
-def _times(line: Execution) -> tuple[timedelta | None, ...]:
+def _times(line: LogLine) -> tuple[timedelta | None, ...]:
     return line.duration, line.answered_after, line.waited
 
 
@@ -211,7 +211,7 @@ def test_a_page_of_the_log_knows_what_was_asked_before_it(make_app: MakeApp) -> 
             await answered(app, clock, "timer", 67, by_itself)
             whole: dict[str, Any] = (await client.get("/api/log/Errand/e-1")).json()
             [line] = [line for line in whole["items"] if line["what"] == "Stepped"]
-            assert (line["seconds"], line["answered_after_seconds"], line["waited_seconds"]) == (None, 67, 7)
+            assert (line["duration_seconds"], line["answered_after_seconds"], line["waited_seconds"]) == (None, 67, 7)
             page: dict[str, Any] = (await client.get("/api/log/Errand/e-1?limit=1&after=3")).json()
             assert page["items"] == [line]
 

@@ -60,7 +60,7 @@ def test_a_confirmation_finds_its_transfer_and_a_second_one_does_no_harm(make_ap
             await app.instance_at("MoneyTransfer/t-1").result()
             assert await app.dead_letters() == []
             await app.publish(shown.TransferConfirmed("unheard-of"))
-            assert [letter.instance for letter in await app.dead_letters()] == ["unheard-of"]
+            assert [letter.instance for letter in await app.dead_letters()] == ["MoneyTransfer/unheard-of"]
 
     run(main)
 

@@ -136,7 +136,7 @@ def test_the_same_declaration_changes_nothing_and_another_replaces_it(make_app: 
         async def versions(**options: Any) -> int:
             async with closes(make_app(clock), closed, **options) as app:
                 await settle(app)
-                return (await app.instance_at(f"{RECURRING}closing/closing").row()).version
+                return (await app.instance_at(f"{RECURRING}closing/closing").row()).position
 
         first = await versions(every=timedelta(seconds=5))
         assert await versions(every=timedelta(seconds=5)) == first

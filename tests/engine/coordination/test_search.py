@@ -123,7 +123,7 @@ def test_an_attribute_that_cannot_be_indexed_suspends_its_instance_and_says_why(
             await app.send(PlaceOrder("a-1", 10))
             await app.send(Note("a-1", "long"))
             (row,) = await app.instances(status="suspended", error="attribute long has 501 characters")
-            assert (row.id, row.version) == ("a-1", 5)
+            assert (row.id, row.position) == ("a-1", 5)
 
     run(main)
 
@@ -148,8 +148,8 @@ def test_instances_are_found_by_error_and_by_time(make_app: MakeApp) -> None:
             await app.send(PlaceOrder("a-2", 10))
             await app.send(Break("a-1"))
             one, two = await app.instances()
-            second = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=two.created_us)
-            broken = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=one.updated_us)
+            second = two.began
+            broken = one.updated
             assert await ids(app, error="broken on purpose") == ["a-1"]
             assert await ids(app, error="Broken%") == []
             assert await ids(app, created_to=second) == ["a-1"]

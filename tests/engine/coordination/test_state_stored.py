@@ -78,7 +78,7 @@ async def lived(make_app: MakeApp, workflow: Meter, seed: int) -> list[Any]:
             del left[:count]
             instance = app.instance(type(workflow), "m-1")
             row = await instance.row()
-            seen += [await instance.state(), row.status, row.version, row.state]
+            seen += [await instance.state(), row.status, row.position, row.state]
             if not left:
                 seen.append(await instance.result())
     return seen
@@ -164,7 +164,7 @@ def test_what_is_stored_does_not_grow_with_the_steps(make_app: MakeApp) -> None:
 
         async with app:
             await (await app.send(Install("p-1"))).result()
-            assert (await app.instance(Ping, "p-1").row()).version > 2 * Ping.rounds
+            assert (await app.instance(Ping, "p-1").row()).position > 2 * Ping.rounds
             assert max(counts) <= 5
             assert len(counts) == Ping.rounds
 
@@ -215,7 +215,7 @@ def test_a_long_batch_leaves_nothing_behind(make_app: MakeApp) -> None:
         async with metering(make_app(), StateMeter()) as app:
             await app.send_many([Install("m-1"), *(Read("m-1", 11) for _ in range(count))])
             await until(lambda: _nothing_but_timers(app))
-            version = (await app.instance(StateMeter, "m-1").row()).version
+            version = (await app.instance(StateMeter, "m-1").row()).position
             # To the beginning of a block whose number a large power of two divides.
             block = 1 << (version // VERSIONS_PER_BLOCK).bit_length()
             await app.send_many([Read("m-1", 0) for _ in range(block * VERSIONS_PER_BLOCK - version + 1)])

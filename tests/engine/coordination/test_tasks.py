@@ -101,7 +101,7 @@ def test_tasks_close_with_their_instance(end: str, restarted: bool, make_app: Ma
         assert [one.id for one in await app.tasks.list()] == [other.id]
         assert (await app.tasks.get(task.id)).status == "closed"
         assert await refusal(app.tasks.complete(task.id, Approve("e-1"), **MANAGER)) == "closed"
-        assert [timer.instance for timer in await app.timers()] == ["e-2", "e-2"]
+        assert [timer.instance for timer in await app.timers()] == ["Expenses/e-2", "Expenses/e-2"]
         await app.stop()
 
     run(main)

@@ -37,7 +37,7 @@ async def begun(make_app: MakeApp, *ids: str, grams: int = 10) -> None:
 
 
 async def version_of(app: Mainspring, id: str) -> int:
-    return (await app.instance_at(f"Parcel/{id}").row()).definition_version
+    return (await app.instance_at(f"Parcel/{id}").row()).workflow_version
 
 
 def test_an_instance_ends_under_the_version_that_it_began_with(make_app: MakeApp) -> None:
@@ -254,7 +254,7 @@ def test_many_migrate_with_a_look_first(make_app: MakeApp) -> None:
         async with parcels(make_app(), Parcel(), ParcelV3()) as app:
             looked = await app.bulk("migrate", workflow="Parcel", to=3, dry_run=True, per_second=10_000)
             assert (looked.matched, looked.done, looked.refusals) == (3, 0, 1)
-            assert looked.refused[0][0] == "Parcel/light"
+            assert looked.refused[0].instance == "Parcel/light"
             assert [await version_of(app, id) for id in ("light", "a", "b")] == [1, 1, 1]
             report = await app.bulk("migrate", workflow="Parcel", to=3, per_second=10_000)
             assert (report.matched, report.done, report.refusals) == (3, 2, 1)
@@ -315,7 +315,7 @@ def test_a_timer_set_by_the_old_version_fires_in_the_new_one(make_app: MakeApp) 
             *_, migrated, fired, completed = [entry.event for entry in await app.instance(Parcel, "old").stream()]
             assert isinstance(migrated, Migrated)
             assert (fired, completed) == (Received(Forgotten("old")), Completed())
-            assert (await app.instance(Parcel, "old").row()).definition_version == 2
+            assert (await app.instance(Parcel, "old").row()).workflow_version == 2
 
     run(main)
 

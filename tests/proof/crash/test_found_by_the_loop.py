@@ -176,7 +176,7 @@ def test_an_instance_that_was_missed_once_is_found_when_another_process_has_begu
 
 
 async def _has_version(app: Mainspring, workflow: str, version: int) -> bool:
-    return any(row.version >= version for row in await app.instances(workflow=workflow))
+    return any(row.position >= version for row in await app.instances(workflow=workflow))
 
 
 async def _is(app: Mainspring, workflow: str, status: str) -> bool:

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as with_other
 
-from mainspring import Mainspring
+from mainspring import Mainspring, TaskOutcome
 from mainspring.app import instance
-from mainspring.app.task_views import TaskOutcome
 from mainspring.app.tasks import Tasks
 from mainspring.core.step import step
 from mainspring.engine.inputs.stored_streams import present_state

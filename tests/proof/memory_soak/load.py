@@ -161,7 +161,7 @@ class Client:
 
     async def _discard(self, id: str) -> None:
         """Discard the dead letter of a job that failed."""
-        letters = [letter for letter in await self.app.dead_letters(1_000) if letter.instance == id]
+        letters = [letter for letter in await self.app.dead_letters(1_000) if letter.instance.endswith(f"/{id}")]
         for letter in letters:
             await self.app.discard_dead_letter(letter.id)
             self.discarded += 1

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from mainspring import Complete, Decisions, Event, Mainspring, Workflow
 from mainspring.port.records import Unit
+from tests.support.rows import letters_of
 from tests.support.running import run
 
 ROOT = Path(__file__).parents[3]
@@ -80,7 +81,7 @@ def test_a_viewer_without_the_authors_classes_sees_no_text_of_theirs(tmp_path: P
         async with app:
             await (await app.send(Turn("t-1", ""))).result()
             assert (await app.send(Turn("t-1", CARD))).status == "dead letter"
-            (letter,) = await app.dead_letters()
+            (letter,) = await letters_of(app)
             assert (letter.reason, letter.error) == ("Turning/t-1 could not begin anew", f"CardDeclined: {CARD}")
             # As it was written by older releases.
             old = replace(letter, id=0, message_id="old", reason=f"{letter.reason}: {letter.error}", error=None)

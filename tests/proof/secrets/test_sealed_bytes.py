@@ -12,11 +12,11 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.analysis.export.export import export
-from mainspring.app.letters import Letter
 from mainspring.app.observing import exposition
 from mainspring.port.records import ENDED, InstanceFilter, Ref
 from mainspring.sealing import About, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.telemetry.logs import JsonLines
+from mainspring.views import DeadLetter
 from tests.edges.telemetry.spans import Spans
 from tests.proof.secrets.looking import in_bytes, in_files, in_server
 from tests.proof.secrets.vault import MARKS, WAYS, Do, Open, Vault, add_all, go, secret
@@ -130,7 +130,7 @@ def test_what_went_every_way_is_nowhere_to_be_read_before_and_after_its_erasure(
     run(main)
 
 
-async def two_of(app: Mainspring) -> list[Letter] | None:
+async def two_of(app: Mainspring) -> list[DeadLetter] | None:
     letters = await app.dead_letters()
     return letters if len(letters) == 2 else None
 

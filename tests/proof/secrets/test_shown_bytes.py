@@ -28,12 +28,13 @@ from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 from mainspring.sealing import Encrypted, Seal, StaticKeys
 from mainspring.web.access import Access, Role, Token
 from mainspring.web.api import api
+from mainspring.web.letter_kinds import kind_of
 from mainspring.web.live import Live
-from mainspring.web.many_letters import kind_of
 from mainspring.web.served import Served
 from tests.edges.web.support import SECRETS, asked, bearer, tokens
 from tests.proof.secrets.looking import in_bytes
 from tests.proof.secrets.vault import Do, Vault, add_all, go, secret
+from tests.support.rows import letters_of
 from tests.support.running import run
 from tests.support.waiting import until
 
@@ -233,7 +234,7 @@ def test_no_search_spells_out_what_is_not_shown(seal: str, tmp_path: Path) -> No
                 page = await found("/api/instances", "no transition for Do in state Opened", limit=1_000)
                 assert [item["id"] for item in page["items"]] == ["has no case"]
                 kinds = (await client.get("/api/dead-letter-kinds", headers=bearer("viewer"))).json()["kinds"]
-                bare = {kind_of(letter) for letter in await app.dead_letters() if letter.error}
+                bare = {kind_of(letter) for letter in await letters_of(app) if letter.error}
                 assert bare & {kind["kind"] for kind in kinds} == set()
 
     run(main)

@@ -341,7 +341,7 @@ async def _settled(app: Mainspring) -> bool:
     stand = {way: rows[way].status if way in rows else "none" for way in WAYS}
     tried = {claim.instance: claim.attempts for claim in await store.outputs(None, timers=False, limit=1_000)}
     stopped = [each.error for each in await store.checkpoints() if each.error is not None]
-    letters = {letter.instance for letter in await app.dead_letters()}
+    letters = {letter.instance.partition("/")[2] for letter in await app.dead_letters()}
     return (
         stand == WAYS
         and bool(tried.get("is tried again") and tried.get("breaks") and stopped)

@@ -100,7 +100,7 @@ def test_a_reset_goes_back_to_the_state_of_that_version_and_what_was_done_before
     async def work(app: Mainspring) -> None:
         await app.send(Order("a"))
         await app.send(Look("a"))
-        version = (await app.instance(Door, "a").row()).version
+        version = (await app.instance(Door, "a").row()).position
         await app.send(Built("a"))
         await app.instance(Door, "a").reset(version, actor="ann")
         await app.send(Built("a", 100))

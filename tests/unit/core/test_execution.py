@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from mainspring.core import events
-from mainspring.core.execution import Execution, execution_log, unbegun, with_attempts
+from mainspring.core.execution import LogLine, execution_log, unbegun, with_attempts
 from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
@@ -39,7 +39,7 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
     ],
 )
 def test_what_happened_to_an_instance_is_one_line(event: Any, what: Any, about: str) -> None:
-    assert execution_log([Entry(4, event)]) == [Execution(4, what, None, about)]
+    assert execution_log([Entry(4, event)]) == [LogLine(4, what, None, about)]
 
 
 @pytest.mark.parametrize("event", [events.Began(), events.Sent("x"), events.Became("x"), events.TaskClosed("k")])
@@ -48,7 +48,7 @@ def test_what_was_only_decided_is_no_line(event: Any) -> None:
 
 
 def test_a_line_about_nothing_in_particular_needs_no_text() -> None:
-    assert execution_log([Entry(4, events.Resumed())]) == [Execution(4, "Resumed", None)]
+    assert execution_log([Entry(4, events.Resumed())]) == [LogLine(4, "Resumed", None)]
 
 
 def test_an_instance_that_somebody_stopped_did_not_fault() -> None:
@@ -61,7 +61,7 @@ def test_a_line_has_all_that_its_entry_knows() -> None:
         4, events.Received(ORDER), Kind.RESULT, time=moment, actor="ann", state="Paid", attempt=3, duration=took
     )
     assert execution_log([Entry(3, events.Sent("x")), entry]) == [
-        Execution(4, "Stepped", moment, "PlaceOrder", "Paid", "ann", Kind.RESULT, 3, took)
+        LogLine(4, "Stepped", moment, "PlaceOrder", "Paid", "ann", Kind.RESULT, 3, took.total_seconds())
     ]
 
 
@@ -128,8 +128,8 @@ def test_a_part_of_a_stream_may_answer_what_was_asked_before_it() -> None:
 
 
 def test_an_attempt_that_failed_stands_behind_the_lines_up_to_its_position() -> None:
-    lines = [Execution(2, "Started", None), Execution(3, "Stepped", None), Execution(5, "Stepped", None)]
-    attempts = [Execution(3, "Attempted", None, "first"), Execution(3, "Attempted", None, "second")]
+    lines = [LogLine(2, "Started", None), LogLine(3, "Stepped", None), LogLine(5, "Stepped", None)]
+    attempts = [LogLine(3, "Attempted", None, "first"), LogLine(3, "Attempted", None, "second")]
     assert with_attempts(lines, attempts) == [*lines[:2], *attempts, lines[2]]
 
 
@@ -144,11 +144,11 @@ def test_an_attempt_that_failed_stands_behind_the_lines_up_to_its_position() -> 
     ],
 )
 def test_what_kept_an_instance_from_beginning_is_one_line(status: str, reason: str, waits: bool, what: Any) -> None:
-    assert unbegun(status, NOON, reason, "New", waits=waits) == [Execution(0, what, NOON, reason, "New")]
+    assert unbegun(status, NOON, reason, "New", waits=waits) == [LogLine(0, what, NOON, reason, "New")]
 
 
 def test_who_ended_what_had_not_begun_need_not_say_why() -> None:
-    assert unbegun("cancelled", NOON, None, None, waits=False) == [Execution(0, "Cancelled", NOON)]
+    assert unbegun("cancelled", NOON, None, None, waits=False) == [LogLine(0, "Cancelled", NOON)]
 
 
 @pytest.mark.parametrize("status", ["running", "completed"])

@@ -189,7 +189,7 @@ def test_what_operators_did_is_no_decision(tmp_path: Path) -> None:
             await app.send(Place("o-1", "timer"))
 
             async def packed() -> bool:
-                return (await order.row()).version >= 8
+                return (await order.row()).position >= 8
 
             await until(packed)
             await app.send(Note("o-1", 1))

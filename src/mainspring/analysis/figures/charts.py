@@ -262,7 +262,7 @@ class Plot(Struct, frozen=True):
 def plots_of(figures: Figures) -> list[Plot]:
     """Return the pictures of all workflows: throughput, durations, states, commands and paths, where there are any.
 
-    >>> from mainspring.engine.inputs.pending import moment
+    >>> from mainspring.engine.recording.stored_values import moment
     >>> plots_of(Figures(moment(0), None, None, 0, 0, ()))
     []
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import DecodeError, Struct, ValidationError, json
 from msgspec.structs import replace
@@ -22,52 +22,12 @@ from mainspring.engine.registry import Registry
 from mainspring.port.records import ENDED, FAN_OUT, EventRow, InstanceRow, Ref
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskRow
+from mainspring.views import OpenChild
 
 EVENTS_PER_READ: Final = 20_000
 CHILDREN_TOLD: Final = 100
 FAN_OUTS_COUNTED: Final = 10
 TASKS_LOOKED_AT: Final = 20
-
-
-class OpenChild(Struct, frozen=True):
-    """A child or a fan-out that has not ended, and its `instance`. `done` of `total` parts are, where it is a fan-out.
-
-    >>> OpenChild(3, "ChildStarted", "BookLeg", 0).is_fan_out
-    False
-    """
-
-    position: int
-    event: str
-    type: str | None
-    began_us: int
-    done: int = 0
-    total: int | None = None
-    instance: str | None = None
-
-    @property
-    def is_fan_out(self) -> bool:
-        """Whether it has parts."""
-        return self.event == "FannedOut"
-
-    @property
-    def progress(self) -> str:
-        """How many of its parts are done.
-
-        >>> OpenChild(3, "FannedOut", None, 0, 7, 10).progress
-        '7 of 10 parts done'
-        """
-        return "" if self.total is None else f"{self.done:,} of {self.total:,} parts done"
-
-    def document(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return {
-            "position": self.position,
-            "type": None if self.is_fan_out else self.type,
-            "began": moment(self.began_us),
-            "done": self.done if self.is_fan_out else None,
-            "total": self.total,
-            "instance": self.instance,
-        }
 
 
 class Awaited(Struct, frozen=True):
@@ -82,14 +42,6 @@ class Awaited(Struct, frozen=True):
     children: list[OpenChild]
     tasks: list[TaskRow]
     since: int = 0
-
-    def documents(self) -> dict[str, Any]:
-        """Return them for programs."""
-        return {
-            "children": [child.document() for child in self.children],
-            "children_since": self.since,
-            "tasks": [str(task) for task in self.tasks],
-        }
 
 
 class _Total(Struct):
@@ -143,7 +95,9 @@ async def _open(store: Store, ref: Ref, key: int, since: int) -> tuple[list[Open
     while events := await store.outlines([(key, since)], EVENTS_PER_READ):
         for _, position, event, time_us, type, kind, cause, *_ in events:
             if event in ("ChildStarted", "FannedOut"):
-                children[position] = OpenChild(position, event, type, time_us)
+                fan_out = event == "FannedOut"
+                began, none_done = moment(time_us), 0 if fan_out else None
+                children[position] = OpenChild(position, None if fan_out else type, began, none_done, None, None)
             elif event == "Asked":
                 asked.append(position)
             elif event == "Began":

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from mainspring.analysis.export.viewed_store import paused
-from mainspring.analysis.stuck.awaited import OpenChild, awaited_of
+from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.core.story import duration
 from mainspring.engine.claiming.lone_trials import MAX_LOST, SUSPECTS_LOOKED_AT
 from mainspring.engine.fleet.standing import HungCalls, OpenBreaker, read
@@ -21,6 +21,7 @@ from mainspring.port.records import FAN_OUT, InputRow, OutputClaim, Ref
 from mainspring.port.store import Store
 from mainspring.port.suspects import SUSPECT, Suspect
 from mainspring.port.workers import WorkerRow
+from mainspring.views import OpenChild
 
 UNREAD_FIX = (
     "Run a worker of the release that knows it, in its pool; or register it, or let the type that took its place "

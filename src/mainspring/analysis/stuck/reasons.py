@@ -27,15 +27,17 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.analysis.export.viewed_store import paused
-from mainspring.analysis.stuck.awaited import OpenChild, awaited_of
+from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.held import held_back, paused_among, paused_below, span, suspected, told_of
 from mainspring.engine.fleet.unread import Fleet, fleet_of
 from mainspring.engine.operations.pauses import Pause
+from mainspring.engine.recording.stored_values import time_us_of
 from mainspring.engine.registry import Registry
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskRow
+from mainspring.views import OpenChild
 
 Cause: TypeAlias = Literal[
     "suspended",
@@ -187,9 +189,9 @@ def _timer(claim: OutputClaim, now_us: int) -> str:
 
 def _child(child: OpenChild, now_us: int) -> str:
     if not child.is_fan_out:
-        return f"its child, begun by {child.type} {_ago(child.began_us, now_us)}, has not ended"
+        return f"its child, begun by {child.type} {_ago(time_us_of(child.began), now_us)}, has not ended"
     progress = f": {child.progress}" if child.progress else ""
-    return f"its fan-out, begun {_ago(child.began_us, now_us)}, has not ended{progress}"
+    return f"its fan-out, begun {_ago(time_us_of(child.began), now_us)}, has not ended{progress}"
 
 
 def _task(task: TaskRow, now_us: int) -> str:

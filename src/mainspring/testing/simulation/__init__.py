@@ -13,7 +13,8 @@ to run, no call waits for its thread, and every attempt that runs sleeps on the 
 and only to the next moment at which something is due.
 """
 
+from mainspring.testing.simulation.chronicle import Call
 from mainspring.testing.simulation.simulate import Simulation, simulate
-from mainspring.testing.simulation.world import World
+from mainspring.testing.simulation.world import Timer, World
 
-__all__ = ["Simulation", "World", "simulate"]
+__all__ = ["Call", "Simulation", "Timer", "World", "simulate"]

@@ -110,7 +110,7 @@ async def _migration(client: Client) -> None:
         try:
             await parcel.migrate(WeighedParcel.version, actor="ann")
         except OperationError:  # it was done in an earlier life, or by an asking that was given up
-            if (await parcel.row()).definition_version != WeighedParcel.version:
+            if (await parcel.row()).workflow_version != WeighedParcel.version:
                 raise
 
     await client.act("migrate", migrate)
