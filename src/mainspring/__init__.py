@@ -18,8 +18,11 @@ _homes: dict[str, str] = {}
 def _home_of() -> dict[str, str]:
     """Return the module that each name comes from, read from the lines `from module import name as name`."""
     if not _homes:
-        with open(f"{__file__.removesuffix('__init__.py')}_names.py", encoding="utf-8") as names:  # noqa: PTH123  no import
-            _homes.update((line.split()[-1], line.split()[1]) for line in names if line.startswith("from "))
+        # Read as it was installed, from a zip file too.
+        loader: Any = __loader__
+        names: bytes = loader.get_data(f"{__file__.removesuffix('__init__.py')}_names.py")
+        lines = (line.split() for line in names.decode().splitlines() if line.startswith("from "))
+        _homes.update((words[-1], words[1]) for words in lines)
     return _homes
 
 

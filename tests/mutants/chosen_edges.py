@@ -111,8 +111,8 @@ WEB: Final = (
     Mistake(
         "a field that is not to be shown is shown in the headers of a dead letter",
         "web/letters.py",
-        'name: MARKER if hides(_shown_as(letter), name.removeprefix("ce-")) else value',
-        "name: MARKER if hides(_shown_as(letter), name) else value",
+        'name: MARKER if hides(_shown_as(row), name.removeprefix("ce-")) else value',
+        "name: MARKER if hides(_shown_as(row), name) else value",
         ("tests/edges/brokers/test_letters_over_http.py",),
     ),
 )
@@ -182,8 +182,8 @@ CLI: Final = (
     Mistake(
         "why an instance refused reaches the terminal with its control characters",
         "cli/bulk.py",
-        'click.echo(f"  {visible(instance)}: {visible(why)}")',
-        'click.echo(f"  {visible(instance)}: {why}")',
+        'click.echo(f"  {visible(refusal.instance)}: {visible(refusal.why)}")',
+        'click.echo(f"  {visible(refusal.instance)}: {refusal.why}")',
         ("tests/edges/cli/test_operating.py",),
     ),
     Mistake(

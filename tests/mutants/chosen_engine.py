@@ -193,7 +193,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what came from outside is the app's own word once it was published",
-        "engine/inputs/pending.py",
+        "engine/inputs/delivered_output.py",
         "outside = context.outside and claim.workflow == PUBLICATION",
         "outside = False",
         (_PAST_THE_TASK + "test_an_event_that_functions_hear_too_is_no_answer",),

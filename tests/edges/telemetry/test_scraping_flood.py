@@ -12,12 +12,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-import pytest
 
 from mainspring.telemetry.logs import LINES
 from mainspring.telemetry.scraping import Scraped
 from tests.support.paths import ROOT
-from tests.support.running import run
 from tests.support.waiting import PATIENCE_SECONDS
 
 FILES = 64
@@ -73,14 +71,18 @@ def test_those_who_ask_nothing_cost_neither_the_scraper_its_answer_nor_the_log_i
     assert "out of system resource" not in told, told[-2_000:]
 
 
-def test_while_it_serves_a_log_has_few_lines_of_what_clients_cause(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        service = Scraped(_exposed)
-        await service.start()
-        for _ in range(2 * LINES):
-            logging.getLogger("asyncio").error("socket.accept() out of system resource")
-        await service.stop()
+async def complain() -> None:
+    """Log what clients cause, while it is served and after."""
+    service = Scraped(_exposed)
+    await service.start()
+    for _ in range(2 * LINES):
         logging.getLogger("asyncio").error("socket.accept() out of system resource")
+    await service.stop()
+    logging.getLogger("asyncio").error("socket.accept() out of system resource")
 
-    run(main)
-    assert caplog.text.count("out of system resource") == LINES + 1
+
+def test_while_it_serves_a_log_has_few_lines_of_what_clients_cause() -> None:
+    # In a process of its own: another server in this one, as that of the studio's tests, would count the same lines.
+    code = "import asyncio, tests.edges.telemetry.test_scraping_flood as t; asyncio.run(t.complain())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  ours
+    assert done.stderr.count("out of system resource") == LINES + 1
