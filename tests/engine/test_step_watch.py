@@ -16,8 +16,8 @@ import pytest
 
 from mainspring import Complete, Decisions, Event, Workflow
 from mainspring.engine.engine import Engine
-from mainspring.engine.stepping import step_watch as watch
-from mainspring.engine.stepping.step_watch import StepWatch
+from mainspring.engine.watching import code_watch as watch
+from mainspring.engine.watching.code_watch import CodeWatch
 from mainspring.errors import SlowStepError, StoreError
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -134,7 +134,7 @@ def _pending() -> Any:
 def test_a_step_that_ends_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may end just when it is to be ended: nothing is raised in what comes after it."""
     monkeypatch.setattr(watch, "STEP_SECONDS", 0.02)
-    stepped = StepWatch()
+    stepped = CodeWatch()
     stepped.start()
     try:
         for _ in range(20):
@@ -161,7 +161,7 @@ class Heard(logging.Handler):
 
 
 def test_whoever_goes_through_it_step_by_step_may_take_the_time() -> None:
-    stepped, heard = StepWatch(), Heard()
+    stepped, heard = CodeWatch(), Heard()
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         return trace

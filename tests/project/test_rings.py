@@ -129,7 +129,6 @@ BOTH_WAYS = {
     ("outputs", "registry"),
     ("projections", "registry"),
     ("recording", "registry"),
-    ("runtime", "stepping"),
 }
 
 

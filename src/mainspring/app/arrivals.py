@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mainspring.app.outside import inputs_of
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind, MessageType, type_of
-from mainspring.core.route import check_id, route
+from mainspring.core.route import check_id
 from mainspring.engine.inputs.envelopes import checked_message_id
 from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.inputs.pending import Pending
@@ -126,7 +126,7 @@ class Arrivals:
         if any(type(message) in version.definition.begins for version in entry.versions):
             # It is no answer, whatever its envelope calls it: where there is an instance, `again` has the word.
             kind = Kind.EVENT if kind is Kind.EVENT else Kind.COMMAND
-            if (own := route(entry.workflow, message)) != id_there:
+            if (own := entry.route(message)) != id_there:
                 raise WiringError(
                     f"{envelope.type} begins {shown(own, 100)} by its route, and was sent to {shown(id_there, 100)}",
                     "Name no instance, or that one.",

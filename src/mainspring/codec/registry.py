@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -42,6 +43,9 @@ class Encoded(Struct, frozen=True, gc=False):
     body: bytes
 
 
+ReadOlder: TypeAlias = Callable[[Callable[[Any, bytes], Any], str, Any, bytes], Any]
+
+
 class Codec:
     """Writes values as JSON and reads them back as what they were, or refuses to write them.
 
@@ -59,13 +63,15 @@ class Codec:
     b'{"times":2}'
     """
 
-    def __init__(self, limit_bytes: int = BODY_LIMIT_BYTES) -> None:
+    def __init__(self, limit_bytes: int = BODY_LIMIT_BYTES, older: ReadOlder | None = None) -> None:
         self._limit_bytes = limit_bytes
         self._warn_bytes = limit_bytes // WARN_FRACTION
         self._warned: set[type[Any]] = set()
         self._by_type: dict[type[Any], Entry] = {}
         self._by_name: dict[str, Entry] = {}
         self._states: dict[type[Any], Codec] = {}
+        # How a body of an older version is read: upcasters are authors' code, which an engine calls with care.
+        self._older = older or _read_older
 
     def register(self, *types: type[Any]) -> None:
         """Prepare types for writing and reading. Doing so twice does no harm.
@@ -183,7 +189,7 @@ class Codec:
         if version == entry.version:
             return entry.decode(body)
         check_version(entry.declared, version)
-        return entry.decode_older(version, body)
+        return self._older(entry.decode_older, name, version, body)
 
     def decode_outside(self, name: str, version: int, body: bytes) -> Any:
         """Read bytes from another system, and refuse whatever is doubtful in them.
@@ -256,6 +262,10 @@ class Codec:
             "no type of that name is registered",
             "Register it; if it was renamed, give its class @message(aliases=[…]) with the old name.",
         )
+
+
+def _read_older(decode: Callable[[Any, bytes], Any], _: str, version: Any, body: bytes) -> Any:
+    return decode(version, body)
 
 
 def _where(cls: type[Any]) -> str:

@@ -20,7 +20,8 @@
      operations    what operators do to an instance or to the fleet, each in one commit
      projections   fold the feed into read models
      schedules     each one instance that waits for its next time
-     fleet         what workers write of themselves, and what follows from all of them
+     watching      authors' code in the event loop: what does not return is ended, what blocks the loop is named
+    fleet         what workers write of themselves, and what follows from all of them
 
      engine            wires the rooms; registers as a worker, sends heartbeats, relieves the dead, drains
      registry          what this process knows: workflows, handlers, subscribers

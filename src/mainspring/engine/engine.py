@@ -34,6 +34,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.engine.this_worker import ThisWorker
+from mainspring.engine.watching.loop_watch import LoopWatch
 from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
 from mainspring.logs import Quoted, logger
 from mainspring.port.store import Store
@@ -150,14 +151,14 @@ class Engine:
         self.worker.name, self.worker.pools, self.worker.closing = name, pools, not work
         self.runtime.every(ELSEWHERE_SECONDS, self.ends.ask, "mainspring-ends", self.ends.anybody)
         if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
-            self.runtime.watch.start()
+            self.registry.watch.start(LoopWatch(self.attempts))
         try:
             await self.look_at_pauses()  # before anything is claimed or stepped
             if work:
                 self._took_over(await self.store.relieve())
                 await self._register()
         except BaseException:  # a failed start leaves no task or watch behind
-            self.runtime.watch.stop()
+            self.registry.watch.stop()
             await self.runtime.cancel_tasks()
             raise
         self.runtime.every(LOOK_SECONDS, self._look_at_pauses, "mainspring-pauses")
@@ -188,7 +189,7 @@ class Engine:
             await self._drain(drain_seconds)
             await self.committer.drained()
         finally:
-            self.runtime.watch.stop()
+            self.registry.watch.stop()
             # Also when the caller of stop has lost patience: no task may outlive the store.
             for name in await self.runtime.cancel_tasks():
                 log.warning("%s goes on though it was cancelled: what it does counts no more, and runs again", name)

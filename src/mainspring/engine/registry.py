@@ -11,6 +11,7 @@ from mainspring.codec import Codec
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, Undone
 from mainspring.core.messages import type_of
+from mainspring.core.route import route
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.engine.inputs.budget import Budget, checked_steps
@@ -23,7 +24,8 @@ from mainspring.engine.recording.fan_out_parts import PartDone, Parts
 from mainspring.engine.recording.fingerprint import fingerprint_of
 from mainspring.engine.recording.recorder import Recorder
 from mainspring.engine.schedules.recurring import RECURRING
-from mainspring.errors import LeftError, WiringError
+from mainspring.engine.watching.code_watch import Code, CodeWatch
+from mainspring.errors import DecodeError, LeftError, RouteError, WiringError
 from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import FAN_OUT
 
@@ -60,13 +62,22 @@ class WorkflowEntry:
         "refusals",
         "searchable",
         "versions",
+        "watch",
         "workflow",
     )
 
-    def __init__(self, workflow: Workflow[Any, Any, Any], codec: Codec, steps_per_hour: int | None = None) -> None:
+    def __init__(
+        self,
+        workflow: Workflow[Any, Any, Any],
+        codec: Codec,
+        steps_per_hour: int | None = None,
+        watch: CodeWatch | None = None,
+    ) -> None:
         codec.register_workflow(type(workflow))
         self.recorder = Recorder(codec, codec.states(type(workflow)))
         self.workflow = workflow
+        # Everything of the author's that runs in the event loop is called through it.
+        self.watch = watch or CodeWatch()
         self.definition: Definition = definition_of(type(workflow))
         self.name = self.definition.name
         self.budget = Budget(None if is_internal(self.name) else self.definition.steps_per_hour or steps_per_hour)
@@ -95,10 +106,20 @@ class WorkflowEntry:
         """Return the versions that this process knows, to be read by people."""
         return ", ".join(str(entry.version) for entry in self.versions)
 
+    def route(self, message: object) -> str | None:
+        """Return the instance that a message belongs to, or None when it is not for this workflow."""
+        try:
+            return self.watch.call(Code(f"{self.name}.route"), route, self.workflow, message)
+        except TimeoutError as error:
+            raise RouteError(type(self.workflow).__name__, message, error) from error
+
     def attributes(self, state: Any) -> tuple[AttributeRow, ...]:
         """Return what an instance in a state can be searched by, if the workflow says anything of it."""
         if not self.searchable:
             return ()
+        return self.watch.call(Code(f"{self.name}.attributes"), self._attributes, state)
+
+    def _attributes(self, state: Any) -> tuple[AttributeRow, ...]:
         try:
             return rows_of(self.workflow.attributes(state))
         except (Exception, KeyboardInterrupt):
@@ -126,7 +147,8 @@ class Registry:
 
     def __init__(self, steps_per_hour: int | None = STEPS_PER_HOUR) -> None:
         self._steps_per_hour = checked_steps(steps_per_hour)
-        self.codec = Codec()
+        self.watch = CodeWatch()
+        self.codec = Codec(older=self._read_older)
         self.codec.register(ChildCompleted, ChildFailed, DeadlinePassed, Parts, PartDone, Undone)
         self.workflows: dict[str, WorkflowEntry] = {}
         self.handlers: dict[str, Handler] = {}
@@ -140,6 +162,15 @@ class Registry:
         self._queue_at: dict[str, str] = {}
         self._adding = threading.Lock()
 
+    def _read_older(self, decode: Callable[[Any, bytes], Any], name: str, version: Any, body: bytes) -> Any:
+        """Read a body through its type's upcasters."""
+        try:
+            return self.watch.call(Code(f"the upcasters of {name}"), decode, version, body)
+        except TimeoutError as error:
+            raise DecodeError(
+                name, f"is stored at version {version}, and {error}", "Let them end for every body."
+            ) from error
+
     def add_workflow(self, workflow: Workflow[Any, Any, Any]) -> None:
         """Register a workflow and all its types."""
         self._queues = {}
@@ -147,7 +178,7 @@ class Registry:
             raise WiringError(
                 f"{workflow!r} is not a workflow", "Add an instance of it, as in app.add(OrderFulfilment())."
             )
-        entry = WorkflowEntry(workflow, self.codec, self._steps_per_hour)
+        entry = WorkflowEntry(workflow, self.codec, self._steps_per_hour, self.watch)
         known = self.workflows.get(entry.name)
         if known is not None:
             if any(other.version == entry.version for other in known.versions):

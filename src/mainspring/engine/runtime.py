@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mainspring.engine.handlers.hung_calls import Hung
 from mainspring.engine.handlers.threads import Threads
-from mainspring.engine.stepping.step_watch import StepWatch
 from mainspring.port.clock import Clock
 
 if TYPE_CHECKING:
@@ -69,7 +68,6 @@ class Runtime:
         self.processes = _cores()
         # Calls in threads that were given up and still run.
         self.hung = Hung(self.clock.now_us)
-        self.watch = StepWatch()
         # Notified of everything, where telemetry is on.
         self.observer: Observer | None = None
         self._random = random.Random(seed)  # noqa: S311  jitter, not secrets

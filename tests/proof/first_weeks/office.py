@@ -26,7 +26,7 @@ from mainspring import (
     Workflow,
 )
 from mainspring.engine import engine
-from mainspring.engine.stepping import step_watch as watch
+from mainspring.engine.watching import code_watch as watch
 from mainspring.errors import DoNotRetryError
 from mainspring.stores.postgres import session
 

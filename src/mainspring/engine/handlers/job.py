@@ -10,6 +10,7 @@ from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.recording.stored_values import instance_id, moment, read_context
+from mainspring.engine.watching.code_watch import Code, CodeWatch
 from mainspring.errors.kinds import kind_in
 from mainspring.logs import discretion
 from mainspring.port.ids import given_key
@@ -80,7 +81,7 @@ class JobEnds(Protocol):
         ...
 
 
-def business_keys(handler: Handler, job: Job) -> tuple[str, ...]:
+def business_keys(handler: Handler, job: Job, watch: CodeWatch) -> tuple[str, ...]:
     """Return what a command's result is remembered under, and then what it may have been, if its handler has a key.
 
     Two commands about one order have the same key when it is the order's id: so the command's name is part of it. It
@@ -89,7 +90,8 @@ def business_keys(handler: Handler, job: Job) -> tuple[str, ...]:
     key = handler.options.idempotency_key
     if key is None:
         return ()
-    declared, own = type_of(handler.message_type), key(job.message)
+    declared = type_of(handler.message_type)
+    own = watch.call(Code(f"the idempotency key of {handler.name}"), key, job.message)
     return (*(f"key:{name}:{own}" for name in (declared.name, *declared.aliases)), given_key(own))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mainspring.core.messages import Kind
-from mainspring.core.route import route
 from mainspring.engine.inputs.pending import Answer, Pending
 from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.engine.inputs.refusals import precondition
@@ -49,7 +48,7 @@ class Envelopes:
         `trace` is what it carries from where it comes from, as `mainspring.telemetry.w3c` writes it. `outside` says
         that it is not the app's own code that sends it: see `mainspring.engine.inputs.outside_rule`.
         """
-        instance = route(entry.workflow, message) if instance is None else instance
+        instance = entry.route(message) if instance is None else instance
         if instance is None:
             return None
         checked_actor(actor)

@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct
-
 from mainspring.core.saga import Ledger
 from mainspring.engine.committing.strangers import told_why
 from mainspring.engine.inputs.lanes import Elsewhere, Lane, Phase
@@ -23,24 +21,16 @@ from mainspring.engine.inputs.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.inputs.skipped_input import note_skipped
 from mainspring.engine.inputs.stored_streams import pinned, read_ledger, row_alone, trusted
 from mainspring.engine.recording.answered_commands import command_in
-from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import NewerTypeError, SlowStepError, StoreError, WorkersLostError
+from mainspring.errors import NewerTypeError, StoreError, WorkersLostError
 from mainspring.logs import logger
-from mainspring.port.records import InstanceRow, Loaded, Ref
+from mainspring.port.records import InstanceRow, Loaded
 from mainspring.port.store import Store
 
 INSTANCES_PER_LOAD: Final = 500
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logger("mainspring.engine")
-
-
-class Load(Struct):
-    """The fold of what an instance has recorded, as it is watched like a step."""
-
-    ref: Ref
-    type: str
 
 
 class Loader:
@@ -247,20 +237,11 @@ class Loader:
                 return
             lane.entry = entry
             lane.trims = loaded.snapshot is not None and loaded.snapshot.is_all
-            folded = folded or self._fold(lane.ref, entry, loaded)
+            folded = folded or folded_at_once(entry, loaded)
             lane.state, lane.snapshot_version, lane.fold_error = folded.state, folded.snapshot_version, folded.error
             lane.asked, lane.children, lane.abandoned = folded.asked, folded.children, folded.abandoned
             _leave_newer(lane, row)
         self._finish(lane)
-
-    def _fold(self, ref: Ref, entry: WorkflowEntry, loaded: Loaded) -> Folded:
-        try:
-            taken = Load(ref, f"{len(loaded.events):,} recorded events at once")
-            return self._runtime.watch.call(taken, folded_at_once, entry, loaded)
-        except SlowStepError as error:
-            # What may have been asked or begun is not known: it is looked for where it matters.
-            initial = entry.workflow.initial_state
-            return Folded(initial, 0, asked=True, children=True, abandoned=frozenset(), error=error)
 
     def _answered(self, lane: Lane) -> None:
         self._loading.discard(lane)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from mainspring.core.fold import fold
 from mainspring.engine.inputs.branches import abandoned, branches, live
 from mainspring.engine.recording.children import CHILDREN_MARK, STARTS, has_children
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.watching.code_watch import Load
 from mainspring.port.records import EventRow, Loaded, Ref, Snapshot
 from mainspring.port.store import Store
 
@@ -76,7 +77,7 @@ async def folded_in_pieces(store: Store, entry: WorkflowEntry, loaded: Loaded, l
     folded = Folded(entry.workflow.initial_state, version, snapshot is not None, has_children(loaded))
     try:
         if snapshot is not None:
-            folded.state = entry.recorder.state(snapshot)
+            folded.state = entry.watch.call(Load(ref, "its snapshot"), entry.recorder.state, snapshot)
     except Exception as error:  # noqa: BLE001  as above
         folded.error = error
     while version < last:
@@ -84,25 +85,34 @@ async def folded_in_pieces(store: Store, entry: WorkflowEntry, loaded: Loaded, l
         page = await store.stream(ref, version, min(EVENTS_AT_ONCE, last - version))
         if not page or page[-1].version - version != len(page) or any(branches(row) for row in page):
             return None
-        _take(folded, entry, page)
+        _take(folded, entry, ref, page)
         version = page[-1].version
     return folded
 
 
-def _take(folded: Folded, entry: WorkflowEntry, page: list[EventRow]) -> None:
+def _take(folded: Folded, entry: WorkflowEntry, ref: Ref, page: list[EventRow]) -> None:
     folded.asked = folded.asked or any(row.event == "Asked" for row in page)
     folded.children = folded.children or any(row.event in STARTS for row in page)
     if folded.error is not None:
         return
     try:
-        folded.state = fold(entry.workflow, folded.state, entry.recorder.folded(page))
+        folded.state = entry.watch.call(Load(ref, f"{len(page)} recorded events"), _fold, entry, folded.state, page)
     except Exception as error:  # noqa: BLE001  as above
         folded.error = error
 
 
 def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     """Return the state, and the version of the snapshot that it was built on (0 for none)."""
+    ref = Ref(loaded.row.workflow, loaded.row.id)
+    load = Load(ref, f"{len(loaded.events):,} recorded events at once")
+    return entry.watch.call(load, _state_of, entry, loaded)
+
+
+def _state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     snapshot = loaded.snapshot
     state: Any = entry.workflow.initial_state if snapshot is None else entry.recorder.state(snapshot)
-    events = entry.recorder.folded(live(loaded.events))
-    return fold(entry.workflow, state, events), snapshot.version if snapshot else 0
+    return _fold(entry, state, live(loaded.events)), snapshot.version if snapshot else 0
+
+
+def _fold(entry: WorkflowEntry, state: Any, rows: Sequence[EventRow]) -> Any:
+    return fold(entry.workflow, state, entry.recorder.folded(rows))

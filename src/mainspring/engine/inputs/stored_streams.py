@@ -17,6 +17,7 @@ from mainspring.engine.inputs.long_streams import (
 )
 from mainspring.engine.recording.saga_rows import take_row
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.watching.code_watch import Load
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
@@ -98,13 +99,17 @@ async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref, lull: Lull, 
     """
     ledger = Ledger() if known is None else known.copy()
     while page := await store.stream(ref, ledger.version, EVENTS_AT_ONCE):
-        for row in page:
-            take_row(ledger, entry.recorder, row)
+        entry.watch.call(Load(ref, f"{len(page)} recorded events"), _take_rows, ledger, entry, page)
         ledger.version = page[-1].version
         if len(page) < EVENTS_AT_ONCE:
             break
         await lull()
     return ledger
+
+
+def _take_rows(ledger: Ledger, entry: WorkflowEntry, rows: Iterable[EventRow]) -> None:
+    for row in rows:
+        take_row(ledger, entry.recorder, row)
 
 
 async def rows_at(store: Store, ref: Ref, versions: Iterable[int]) -> dict[int, EventRow]:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from mainspring.codec import Encoded
 from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
-from mainspring.core.route import route
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.inputs.delivered_output import child_end, input_of
 from mainspring.engine.inputs.pending import Inputs, Pending
@@ -91,7 +90,7 @@ class ChildDeliveries:
         if takers:
             entry = takers[0]
             try:
-                id = route(entry.workflow, message)
+                id = entry.route(message)
             except Exception as error:  # noqa: BLE001  an author's route may fail in any way
                 self._refuse(claim, f"{entry.name} could not route it: {error_text(error)}")
                 return
@@ -261,7 +260,7 @@ class ChildDeliveries:
         message = self._registry.codec.decode(row.type or "", row.type_version, row.body or b"")
         for entry in self._registry.takers(message)[:1]:
             try:
-                id = route(entry.workflow, message)
+                id = entry.route(message)
             except Exception:  # noqa: BLE001  then it could not begin either
                 return None
             return None if id is None else Child(Ref(entry.name, id), started_by, row.version)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from mainspring.core.failures import Undone
 from mainspring.core.messages import Kind
-from mainspring.core.route import route
 from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.wakeups import Wakeups
@@ -209,7 +208,7 @@ class Dispatcher:
 
     def _to_workflow(self, claim: OutputClaim, message: Any, entry: WorkflowEntry) -> None:
         try:
-            id = route(entry.workflow, message)
+            id = entry.route(message)
         except Exception as error:  # noqa: BLE001  an author's route may fail in any way
             self.settlements.bury(claim, f"{entry.name} could not route it", error)
             return

@@ -183,7 +183,7 @@ class Settlements:
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
         # timedelta.max says "for ever", and is more than a database can count.
         expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)
-        name = business_keys(handler, job)[0]
+        name = business_keys(handler, job, self._registry.watch)[0]
         if not inputs:
             return Remembered(name, None, 1, b"null", expires_us)
         if len(inputs) > 1:
@@ -194,7 +194,7 @@ class Settlements:
 
     async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
         """Return the result kept under the command's business key, if there is one."""
-        keys = business_keys(handler, job)
+        keys = business_keys(handler, job, self._registry.watch)
         for key in keys:
             found = await self._store.remembered(key)
             if found is not None:

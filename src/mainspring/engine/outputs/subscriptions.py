@@ -10,7 +10,6 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from mainspring.core.messages import Kind, type_of
-from mainspring.core.route import route
 from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.job import MICROSECONDS, Job, as_exception, envelope_of
 from mainspring.engine.handlers.policies.checks import microseconds
@@ -140,7 +139,7 @@ class Subscriptions:
         self._start()
 
     def _targets(self, message: Any) -> list[Ref]:
-        routed = [(entry.name, route(entry.workflow, message)) for entry in self._registry.takers(message)]
+        routed = [(entry.name, entry.route(message)) for entry in self._registry.takers(message)]
         return [Ref(name, id) for name, id in routed if id is not None]
 
     def _settle(self, claim: OutputClaim, message: Any, targets: list[Ref], told: tuple[Remembered, ...]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -14,7 +15,8 @@ from mainspring.engine.recording.event_rows import is_unkept, message_id_of
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import Registry, is_internal
 from mainspring.engine.this_worker import ThisWorker
-from mainspring.errors import ErasedError, LendingError
+from mainspring.engine.watching.code_watch import Code
+from mainspring.errors import ErasedError, LendingError, NewerTypeError
 from mainspring.port.loans import Loan
 from mainspring.port.projections import Advance, Checkpoint, Document
 from mainspring.port.records import Committed, EventRow, Ref, Unit
@@ -25,12 +27,13 @@ EVENTS_PER_PIECE: Final = 500
 SECONDS_PER_PIECE: Final = 0.1
 
 Page: TypeAlias = list[tuple[int, Ref, EventRow]]
+T = TypeVar("T")
 
 
 class Folded(Struct, frozen=True):
     """What came of it: whether the checkpoint moved, or what went wrong, and where the checkpoint stands then.
 
-    `more` says that there is more to fold at once.
+    `more` says that there is more to fold at once, `newer` that what went wrong is that only newer code can read it.
 
     >>> Folded(moved=True, position=7).error is None
     True
@@ -40,6 +43,7 @@ class Folded(Struct, frozen=True):
     position: int
     error: str | None = None
     more: bool = False
+    newer: bool = False
 
 
 class _Failed(Exception):  # noqa: N818  it never leaves this module
@@ -47,6 +51,7 @@ class _Failed(Exception):  # noqa: N818  it never leaves this module
 
     def __init__(self, ref: Ref, row: EventRow, position: int, place: int, cause: Exception) -> None:
         self.place = place
+        self.newer = isinstance(cause, NewerTypeError)
         type = "" if row.type is None else f" {row.type}"
         self.text = f"{ref} position {row.version} ({row.event}{type}) at {position} of the feed: {error_text(cause)}"
 
@@ -59,6 +64,7 @@ class Folding:
         self._store = store
         self._registry = registry
         self._worker = worker
+        self._code = Code(f"the projection {projection.name}")
 
     async def fold(self, checkpoint: Checkpoint, live: Checkpoint) -> Folded:
         """Fold what is next, as far as it can be folded. Where that is nothing at all, say why."""
@@ -82,7 +88,7 @@ class Folding:
                 # Up to the event that failed, so that the checkpoint stands right before it.
                 before = page[: failed.place]
                 return await self._piece(checkpoint, before, before[-1][0])
-            return Folded(False, checkpoint.position, failed.text)
+            return Folded(False, checkpoint.position, failed.text, newer=failed.newer)
         except LendingError as error:
             return Folded(False, checkpoint.position, f"its transaction failed: {error_text(error)}")
         if reached is None:
@@ -94,7 +100,10 @@ class Folding:
     async def _fold_kept(self, checkpoint: Checkpoint, page: Page, reaches: int) -> int | None:
         """Return the position that was reached, or None if another process moved the checkpoint."""
         projection, generation = self._projection, checkpoint.generation
-        keyed = [(entry, None if entry is None else self._key(page, place, entry)) for place, entry in self._read(page)]
+        keyed = [
+            (entry, None if entry is None else self._of(page, place, projection.key_of, entry))
+            for place, entry in self._read(page)
+        ]
         keys = sorted({key for _, key in keyed if key is not None})
         stored = await self._store.documents(projection.name, keys, generation) if keys else []
         bodies = {document.key: document for document in stored}
@@ -107,13 +116,9 @@ class Folding:
                 break
             if entry is None or key is None:
                 continue
-            try:
-                if key not in documents:
-                    documents[key] = projection.read(bodies[key]) if key in bodies else None
-                documents[key] = projection.folded(documents[key], entry)
-                changed[key] = projection.written(key, documents[key])
-            except Exception as error:
-                raise _failed(page, place, error) from error
+            if key not in documents and key in bodies:
+                documents[key] = self._of(page, place, projection.read, bodies[key])
+            documents[key], changed[key] = self._of(page, place, self._folded, documents.get(key), key, entry)
         move = Advance(
             projection.name,
             generation,
@@ -123,11 +128,16 @@ class Folding:
         )
         return reaches if await self._store.advance(move) else None
 
-    def _key(self, page: Page, place: int, entry: FeedEntry) -> str | None:
+    def _of(self, page: Page, place: int, function: Callable[..., T], *args: Any) -> T:
+        """Call what is the author's, or name the event at which it failed."""
         try:
-            return self._projection.key_of(entry)
+            return self._registry.watch.call(self._code, function, *args)
         except Exception as error:
             raise _failed(page, place, error) from error
+
+    def _folded(self, document: Any, key: str, entry: FeedEntry) -> tuple[Any, Document]:
+        document = self._projection.folded(document, entry)
+        return document, self._projection.written(key, document)
 
     # ---- tables of its own
 

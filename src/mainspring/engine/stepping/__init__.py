@@ -2,5 +2,5 @@
 
 disposition (which of the things that can become of it: a pure function), stepper (does it), step_unit and units (what
 is committed), broken_lanes (what was refused), compensations (what is undone), refused_children, fault_report (what is
-logged), inbox (where an input waits), duplicates, open_tasks, step_watch (the bound of a step).
+logged), inbox (where an input waits), duplicates, open_tasks.
 """

@@ -29,7 +29,7 @@ class Compensations:
         ledger = _ledger(lane, pending)
         if ledger is None:
             return None
-        whole = advanced(lane.entry.workflow, ledger, taken)
+        whole = lane.entry.watch.call(pending, advanced, lane.entry.workflow, ledger, taken)
         return self._steps.undone(lane, pending, whole, ledger, anew=anew)
 
     def meanwhile(self, lane: Lane, pending: Pending) -> Made | Disposition | None:
@@ -50,7 +50,7 @@ class Compensations:
         result = None if isinstance(pending.message, Undone) else pending.message
         compensated = Compensated(ledger.compensation, result)
         try:
-            state = fold(lane.entry.workflow, lane.state, [compensated])
+            state = lane.entry.watch.call(pending, fold, lane.entry.workflow, lane.state, [compensated])
             return self.advanced(lane, pending, Step([compensated], state, lane.version + 1))
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
             return Fault(error)

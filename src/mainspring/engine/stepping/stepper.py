@@ -86,7 +86,7 @@ class Stepper:
         self._registry = registry
         self._committer = committer
         self._runtime = runtime
-        self._watch = runtime.watch
+        self._watch = registry.watch
         self._observer = runtime.observer
         self.lanes = lanes
         self._wakeups = wakeups
