@@ -354,7 +354,8 @@ class Lag(Struct, frozen=True):
 class ProjectionStatus(Struct, frozen=True):
     """How a projection is: the live generation, and the one that is being built beside it, if any.
 
-    `declared` says whether this app's code has it.
+    `declared` says whether this app's code has it, `left` what a worker that runs cannot read and leaves to those of a
+    newer release.
 
     >>> ProjectionStatus("orders", declared=True, live=None, building=None).stopped
     False
@@ -364,6 +365,7 @@ class ProjectionStatus(Struct, frozen=True):
     declared: bool
     live: Lag | None
     building: Lag | None
+    left: str | None = None
 
     @property
     def stopped(self) -> bool:

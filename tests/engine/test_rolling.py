@@ -1,11 +1,12 @@
 """Workers of two releases on one database: the older ones leave alone what only the newer ones know."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import FeedEntry, Mainspring
 from mainspring.engine.claiming import claimer
 from mainspring.engine.outputs import settlements
 from mainspring.port.records import InputRow, OutputClaim, Ref, Unit
@@ -159,3 +160,55 @@ async def leave_behind(app: Mainspring, way: Strange) -> None:
     outputs.begin = hold
     await app.send_many([Run(f"strange-{n}", way, newer=True) for n in range(TRIPS)])
     await until(lambda: len(held) == TRIPS)
+
+
+@pytest.mark.parametrize("change", ["input", "message version"])
+def test_a_read_model_goes_on_in_the_newer_release_and_waits_in_the_one_before(
+    change: Change, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mainspring.engine.projections.projector.FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.05)
+
+    async def main() -> None:
+        async with release(make_app(), change) as new:
+            await new.send(begin(change, "t-1"))
+            await until(lambda: all_ended(new, 1))
+        async with counting(release(make_app(), None)) as old:
+            trips = old.projections("trips")
+            await until(lambda: is_left(old))
+            status = await trips.status()
+            assert not status.stopped
+            assert [checkpoint.error for checkpoint in await old.engine.store.checkpoints("trips")] == [None]
+            async with counting(release(make_app(), change)) as new:
+                await new.projections("trips").caught_up()
+                await until(lambda: is_left(old, left=False))
+                await new.send(begin(change, "t-2"))
+                await until(lambda: all_ended(new, 2))
+                await new.projections("trips").caught_up()
+                documents = dict(await new.projections("trips").list())
+                for id in ("t-1", "t-2"):
+                    assert documents[id] == Seen(len(await new.instance_at(f"Trip/{id}").stream()))
+                assert not (await trips.status()).stopped
+
+    run(main)
+    assert "projection trips is left to workers of a newer release" in caplog.text
+    assert "projection trips is stopped" not in caplog.text
+
+
+@dataclass(frozen=True)
+class Seen:
+    events: int = 0
+
+
+def counting(app: Mainspring) -> Mainspring:
+    """Return the app with a read model that counts the events of each trip."""
+
+    @app.projection(key=lambda entry: entry.instance)
+    def trips(document: Seen | None, entry: FeedEntry) -> Seen:  # pyright: ignore[reportUnusedFunction]
+        return Seen((document or Seen()).events + 1)
+
+    return app
+
+
+async def is_left(app: Mainspring, *, left: bool = True) -> bool:
+    return ((await app.projections("trips").status()).left is not None) == left

@@ -5,6 +5,8 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -185,8 +187,9 @@ def test_a_worker_that_knows_more_than_is_written_says_nothing() -> None:
 
 
 def test_what_is_left_to_others_is_kept_with_the_heartbeat() -> None:
+    runs_nothing: Any = SimpleNamespace(by_queue={}, threads_taken=None)
     left = {Ref("Trip", f"t-{n}"): "why" for n in range(standing.MOST_TOLD + 1)}
-    kept = standing.read(standing.written(standing.standing_of({}, Hung(lambda: 0), left)))
+    kept = standing.read(standing.written(standing.standing_of(runs_nothing, Hung(lambda: 0), left, {})))
     assert kept.left[0] == Left("Trip", "t-0", "why")
     assert len(kept.left) == standing.MOST_TOLD
     assert standing.written(Standing()) == ""

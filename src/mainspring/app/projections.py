@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+from msgspec.structs import replace
+
 from mainspring.app.given import checked_limit, checked_seconds, checked_text
 from mainspring.core.feed import FeedEntry
 from mainspring.core.workflow import Workflow
+from mainspring.engine.fleet.standing import read
 from mainspring.engine.projections.projection import KEY_CHARACTERS, TRANSACTION, Projection, ProjectionOptions, Reset
 from mainspring.engine.registry import Registry
 from mainspring.errors import NoSuchNameError, OperationError, WaitTimeoutError
@@ -127,7 +130,13 @@ class ProjectionHandle:
         return read
 
     async def status(self) -> ProjectionStatus:
-        """Return how far it is behind, and what stopped it if anything did."""
+        """Return how far it is behind, what stopped it if anything did, and what workers leave to others."""
+        status, store = await self._status(), self._app.engine.store
+        now_us = store.now_us()
+        left = (read(row.held).projections.get(self.name) for row in await store.workers() if row.ends_us > now_us)
+        return replace(status, left=next((why for why in left if why is not None), None))
+
+    async def _status(self) -> ProjectionStatus:
         found = await self._app.engine.store.checkpoints(self.name)
         declared = self.name in self._app.registry.projections
         if not found and not declared:
@@ -142,11 +151,11 @@ class ProjectionHandle:
         seconds = checked_seconds(timeout)
         deadline_us = engine.store.now_us() + int(seconds * 1e6)
         while True:
-            status = await self.status()
+            status = await self._status()
             if (live := status.live) and live.events == 0 and live.version >= version and status.building is None:
                 return
             if engine.store.now_us() >= deadline_us:
-                raise WaitTimeoutError(f"the projection {self.name}", seconds, _told(status))
+                raise WaitTimeoutError(f"the projection {self.name}", seconds, _told(await self.status()))
             await clock.sleep(LOOK_SECONDS)
 
     async def rebuild(self) -> int:
@@ -206,4 +215,4 @@ def _told(status: ProjectionStatus) -> str:
     if status.live is None:
         return "no worker runs it"
     error = status.live.error or (status.building.error if status.building else None)
-    return error or f"it is {status.live.events} events behind"
+    return error or status.left or f"it is {status.live.events} events behind"

@@ -258,6 +258,9 @@ def projection_findings(status: ProjectionStatus) -> list[Finding]:
     []
     """
     found: list[Finding] = []
+    if status.left is not None:
+        what = f"The projection {status.name} waits in a worker for one of a newer release: {one_line(status.left)}"
+        found.append(note(what, "Nothing is to be done while one runs: it goes on with the others."))
     for lag in (status.live, status.building):
         if lag is None:
             continue
@@ -268,6 +271,8 @@ def projection_findings(status: ProjectionStatus) -> list[Finding]:
             found.append(problem(f"{what} is stopped: {one_line(lag.error)}", fix))
         elif lag.events and lag.seconds > LATE.total_seconds() and status.declared:
             fix = "Start a worker that has it, or more of them."
+            if status.left is not None:
+                fix = "No worker that runs can read what is next: start one of the newer release."
             found.append(problem(f"{what} is {counted(lag.events, 'event')} and {lag.seconds:,.0f} s behind", fix))
     return found
 

@@ -11,6 +11,8 @@ from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json, write_lines, write_table
 from mainspring.views import Lag, ProjectionStatus
 
+NEWER = "a worker waits for one of a newer release"
+
 
 @click.group(epilog=examples("mainspring projections list", "mainspring projections rebuild open_orders"))
 def projections() -> None:
@@ -93,7 +95,8 @@ def _lag(lag: Lag) -> str:
 
 
 def _error(status: ProjectionStatus) -> str:
-    return next((lag.error for lag in (status.live, status.building) if lag is not None and lag.error), "")
+    error = next((lag.error for lag in (status.live, status.building) if lag is not None and lag.error), "")
+    return f"{NEWER}: {status.left}" if not error and status.left is not None else error
 
 
 def _write(status: ProjectionStatus) -> None:
@@ -105,5 +108,7 @@ def _write(status: ProjectionStatus) -> None:
         click.echo(f"    behind: {_lag(lag)}")
         if lag.error is not None:
             click.echo(f"    stopped: {visible(lag.error)}")
+    if status.left is not None:
+        click.echo(f"  {NEWER}: {visible(status.left)}")
     if status.live is None:
         click.echo("  no worker ran it yet")

@@ -9,6 +9,7 @@ from msgspec import Struct, json
 
 from mainspring.engine.handlers.hung_calls import Hung
 from mainspring.engine.handlers.runner import Runner
+from mainspring.engine.handlers.runners import Runners
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import Ref
 
@@ -57,7 +58,7 @@ class Standing(Struct, frozen=True, omit_defaults=True):
     """All that a worker holds back. A key that is not known here is one of a newer release.
 
     >>> written(Standing()), read("")
-    ('', Standing(breakers=(), hung=(), left=(), alone=False))
+    ('', Standing(breakers=(), hung=(), left=(), alone=False, projections={}))
     """
 
     breakers: tuple[OpenBreaker, ...] = ()
@@ -65,17 +66,22 @@ class Standing(Struct, frozen=True, omit_defaults=True):
     left: tuple[Left, ...] = ()
     alone: bool = False
     """Whether it claims nothing, to try by itself what was lost with others."""
+    projections: dict[str, str] = {}
+    """What only newer code can read, by the projections that wait for a worker of that."""
 
 
-def standing_of(runners: Mapping[str, Runner], hung: Hung, left: Mapping[Ref, str], *, alone: bool = False) -> Standing:
+def standing_of(
+    runners: Runners, hung: Hung, left: Mapping[Ref, str], projections: Mapping[str, str], *, alone: bool = False
+) -> Standing:
     """Return what a worker holds back now: by its runners and their destinations, and what it leaves to others."""
     # Sorted, so that workers that each report only some report the same.
     told = (Left(ref.workflow, ref.id, left[ref]) for ref in sorted(left, key=str)[:MOST_TOLD])
     return Standing(
-        tuple(_breakers(runners))[:MOST_TOLD],
-        tuple(_hung(runners, hung))[:MOST_TOLD],
+        tuple(_breakers(runners.by_queue))[:MOST_TOLD],
+        tuple(_hung(runners.by_queue, hung))[:MOST_TOLD],
         tuple(told),
         alone,
+        dict(list(projections.items())[:MOST_TOLD]),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mainspring.engine.projections.folding import Folded, Folding
@@ -60,10 +61,22 @@ class Projector:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def left(self) -> dict[str, str]:
+        """Return what only newer code can read, by the projections that wait for a worker of that."""
+        return {follower.name: follower.left.error for follower in self._followers if follower.left is not None}
+
     def wake(self) -> None:
         """Note that there may be something new."""
         for follower in self._followers:
             follower.hint.set()
+
+
+class Left(Struct, frozen=True):
+    """Where a generation stands before what only newer code can read."""
+
+    generation: int
+    position: int
+    error: str
 
 
 class Follower:
@@ -81,6 +94,7 @@ class Follower:
         # Generations that failed: how often, and when to retry.
         self._failures: dict[int, tuple[int, int]] = {}
         self._told = False
+        self.left: Left | None = None
 
     async def run(self) -> None:
         """Follow the feed, for ever."""
@@ -89,7 +103,7 @@ class Follower:
             try:
                 progress = await self._round()
             except Exception as error:  # noqa: BLE001  whatever it is, the feed is followed again
-                log.warning("projection %s: the store is in trouble, will be tried again: %s", self._name, error)
+                log.warning("projection %s: the store is in trouble, will be tried again: %s", self.name, error)
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
                 continue
             if progress == IDLE:
@@ -101,12 +115,15 @@ class Follower:
                 await asyncio.sleep(0)
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The projection's name."""
         return self._projection.name
 
     async def _round(self) -> int:
         """Do one piece of each thing that is to be done."""
-        known = await self._store.checkpoints(self._name)
+        known = await self._store.checkpoints(self.name)
+        if self.left is not None and not any(_stands_at(checkpoint, self.left) for checkpoint in known):
+            self.left = None  # others have folded it
         version = self._projection.version
         live = next((c for c in known if c.status == "live"), None)
         building = next((c for c in reversed(known) if c.status == "building"), None)
@@ -133,7 +150,7 @@ class Follower:
             self._told = True
             log.warning(
                 "projection %s: version %d is live, so it is left to workers that know it; this one has version %d",
-                self._name,
+                self.name,
                 live.version,
                 self._projection.version,
             )
@@ -143,7 +160,7 @@ class Follower:
         status: GenerationStatus = "live" if live is None else "building"
         retires = () if building is None else (building.generation,)
         generation = 1 + max((c.generation for c in known), default=0)
-        begun = Advance(self._name, generation, None, -1, self._projection.version, status, retires=retires)
+        begun = Advance(self.name, generation, None, -1, self._projection.version, status, retires=retires)
         await self._store.advance(begun)
         return MORE  # if another process was first, its own is there now
 
@@ -154,6 +171,8 @@ class Follower:
         folded = await self._folding.fold(checkpoint, live)
         if folded.error is None:
             self._failures.pop(checkpoint.generation, None)
+        elif folded.newer:
+            self._leave(Left(checkpoint.generation, folded.position, folded.error))
         else:
             await self._fail(checkpoint.generation, folded.position, folded.error)
         return folded
@@ -166,7 +185,7 @@ class Follower:
         if folded.error is not None or folded.more or folded.position < 0:
             return _progress(folded)
         swap = Advance(
-            self._name,
+            self.name,
             building.generation,
             expected=folded.position,
             position=folded.position,
@@ -175,7 +194,7 @@ class Follower:
         )
         if not await self._folding.swap(swap):
             return _progress(folded)
-        log.info("projection %s: generation %d is live", self._name, building.generation)
+        log.info("projection %s: generation %d is live", self.name, building.generation)
         return MORE
 
     async def _reset(self, building: Checkpoint, live: Checkpoint) -> int:
@@ -196,10 +215,10 @@ class Follower:
         try:
             if self._projection.options.create is not None:
                 await self._folding.drop(retired.generation)
-            removed = await self._store.clear_documents(self._name, retired.generation, DOCUMENTS_PER_CLEARING)
+            removed = await self._store.clear_documents(self.name, retired.generation, DOCUMENTS_PER_CLEARING)
         except Exception as error:  # noqa: BLE001  it is not read: what is live continues
             self._rest(retired.generation)
-            log.warning("projection %s: generation %d is not cleared: %s", self._name, retired.generation, error)
+            log.warning("projection %s: generation %d is not cleared: %s", self.name, retired.generation, error)
             return IDLE
         return MORE if removed else IDLE
 
@@ -208,8 +227,15 @@ class Follower:
     async def _fail(self, generation: int, position: int, error: str) -> None:
         """Show what stopped a generation, and let it rest: longer each time."""
         self._rest(generation)
-        log.error("projection %s is stopped: %s", self._name, Quoted(error))
-        await self._store.advance(Advance(self._name, generation, position, position, error=error))
+        log.error("projection %s is stopped: %s", self.name, Quoted(error))
+        await self._store.advance(Advance(self.name, generation, position, position, error=error))
+
+    def _leave(self, left: Left) -> None:
+        """Let workers go on that can read what is next. Nothing is wrong, and nothing is written."""
+        self._rest(left.generation)
+        if left != self.left:
+            self.left = left
+            log.warning("projection %s is left to workers of a newer release: %s", self.name, Quoted(left.error))
 
     def _rest(self, generation: int) -> None:
         failures, _ = self._failures.get(generation, (0, 0))
@@ -218,6 +244,10 @@ class Follower:
 
     def _rests(self, generation: int) -> bool:
         return self._store.now_us() < self._failures.get(generation, (0, 0))[1]
+
+
+def _stands_at(checkpoint: Checkpoint, left: Left) -> bool:
+    return (checkpoint.generation, checkpoint.position) == (left.generation, left.position)
 
 
 def _progress(folded: Folded) -> int:
