@@ -153,6 +153,49 @@ def test_more_calls_that_hang_than_there_are_threads_keep_nobody_else_waiting(
     assert said[0].startswith("work goes on though its time is up or its instance was cancelled")
 
 
+def test_threads_that_are_all_taken_for_long_are_told_while_calls_wait(
+    make_app: MakeApp, hangs: Hangs, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        app.add(Patient(), Walk())
+        app.handler(timeout=timedelta(hours=2), name="work")(hangs.work)
+        app.handler(step)
+        async with app:
+            await app.send(Start("p-1", HANDLER_THREADS))
+            await hangs.have_begun(HANDLER_THREADS)
+            clock.advance(10)
+            await app.engine.stop_overdue()
+            assert app.engine.dispatcher.runners.threads_taken is None  # nobody waits for one
+            receipt = await app.send(Go("w-1"))
+            await until(lambda: app.engine.runtime.threads is not None and app.engine.runtime.threads.waiting)
+            await app.engine.stop_overdue()
+            assert not _told(caplog, "threads")
+            clock.advance(10)
+            await app.engine.stop_overdue()
+            await app.engine.stop_overdue()
+            await until(lambda: tells(app, clock, '"holders":{"work":32}'))
+            (told,) = (await held_back(app.engine.store)).values()
+            assert told.startswith("No thread for plain functions has become free since 00:00 UTC, and 1 call waits")
+            hangs.gate.set()
+            await receipt.result()
+            await app.engine.stop_overdue()
+            await until(lambda: tells(app, clock, ""))
+
+    with caplog.at_level(logging.WARNING, "mainspring.engine"):
+        run(main)
+    taken, free = _told(caplog, "thread")
+    assert taken.startswith(
+        "all 32 threads for plain functions have been taken for 10 s, and 1 calls wait: work has 32"
+    )
+    assert free == "a thread became free again for plain functions"
+
+
+def _told(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if text in record.getMessage()]
+
+
 def test_at_the_bound_the_handler_to_blame_is_held_back_until_calls_return(
     make_app: MakeApp, hangs: Hangs, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,9 @@ class Looks:
         told.paused.set({(pause.what,): 1 for pause in engine.pauses.pauses})
         hung = engine.runtime.hung
         told.handler_hung.set({(name,): hung.count(name) for name in hung.names()})
+        threads = engine.dispatcher.runners.threads_taken
+        since_us = None if threads is None else threads.taken_since_us
+        told.threads_taken.set({(): 0 if since_us is None else (self._now_us() - since_us) / 1e6})
         figures = [source.figures for source in self._app.services.sources.values()]
         told.source_messages.values = {
             (each.name, outcome): getattr(each, outcome) for each in figures for outcome in SOURCE_OUTCOMES

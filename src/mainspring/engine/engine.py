@@ -311,6 +311,7 @@ class Engine:
         now_us, runners = self.store.now_us(), self.dispatcher.runners
         runners.stop_overdue(now_us)
         self.dispatcher.subscriptions.stop_overdue(now_us)
+        runners.look_at_threads(now_us)
         if not self.dispatcher.subscriptions.running and not any(runner.active for runner in runners):
             runners.busy.clear()
 

@@ -73,7 +73,8 @@ class Runtime:
         self._random = random.Random(seed)  # noqa: S311  jitter, not secrets
         self._seeded = seed is not None
         self._ids = (0, "", count(1))
-        self._threads: Threads | None = None
+        # For plain functions; made when the first is called.
+        self.threads: Threads | None = None
         self._pool: ProcessPool | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -145,10 +146,10 @@ class Runtime:
 
     async def in_thread(self, function: Callable[[], Any], name: str = "") -> Any:
         """Run a blocking function in a thread. With a name, it is reported if it outlives its caller's wait."""
-        if self._threads is None:
-            self._threads = Threads(HANDLER_THREADS)
-        threads = self._threads
-        call = threads.run(function)
+        if self.threads is None:
+            self.threads = Threads(HANDLER_THREADS, now_us=self.clock.now_us)
+        threads = self.threads
+        call = threads.run(function, name)
         try:
             return await asyncio.wrap_future(call)
         except asyncio.CancelledError:
@@ -175,9 +176,9 @@ class Runtime:
         if self._pool is not None:
             self._pool.close()
             self._pool = None
-        if self._threads is not None:
-            self._threads.close()
-            self._threads = None
+        if self.threads is not None:
+            self.threads.close()
+            self.threads = None
 
 
 def _cores() -> int:

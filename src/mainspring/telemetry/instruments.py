@@ -220,6 +220,7 @@ class Instruments:
         self.breaker_open = gauge("breaker.open", "1", "handler", "1 while a handler's breaker lets nothing through.")
         self.paused = gauge("paused", "1", "what", "1 while a handler or a workflow is paused for all workers.")
         self.handler_hung = gauge("handler.hung", "{call}", "handler", "Calls that were given up and still run here.")
+        self.threads_taken = gauge("threads.taken", "s", "", "How long no thread for plain functions has become free.")
         self.commit_units = self._histogram(
             "commit.units", "{unit}", "", "How many steps and other units one commit had.", UNITS
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Final
@@ -11,8 +11,9 @@ from mainspring.analysis.export.viewed_store import paused
 from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.core.story import duration
 from mainspring.engine.claiming.lone_trials import MAX_LOST, SUSPECTS_LOOKED_AT
-from mainspring.engine.fleet.standing import HungCalls, OpenBreaker, read
+from mainspring.engine.fleet.standing import HungCalls, OpenBreaker, TakenThreads, read
 from mainspring.engine.fleet.unread import Fleet, Unread, fleet_of, unread_of
+from mainspring.engine.handlers.runners import held_by
 from mainspring.engine.operations.pauses import Pause
 from mainspring.engine.recording.destinations import placed
 from mainspring.engine.recording.stored_values import instance_id, moment
@@ -75,6 +76,8 @@ def span(us: int) -> str:
 
 FIX = "Look at what it calls. What waits goes on by itself when calls go well again."
 
+THREADS = "the threads for plain functions"
+
 KEEP = "they were given up, and keep a thread each"
 
 
@@ -115,13 +118,17 @@ def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:
     """Return what these workers tell of the destinations that they hold back."""
     breakers: dict[str, list[OpenBreaker]] = {}
     hung: dict[str, list[HungCalls]] = {}
+    taken: list[TakenThreads] = []
     for row in workers:
         standing = read(row.held)
         for breaker in standing.breakers:
             breakers.setdefault(breaker.destination, []).append(breaker)
         for calls in standing.hung:
             hung.setdefault(calls.destination, []).append(calls)
+        taken += [] if standing.threads is None else [standing.threads]
     told: dict[str, str] = {}
+    if taken:
+        told[THREADS] = _taken(taken, len(workers), now_us)
     for destination in sorted(breakers.keys() | hung.keys()):
         texts = [_breaker(breakers[destination], len(workers), now_us)] if destination in breakers else []
         texts += [_hung(hung[destination], len(workers), now_us)] if destination in hung else []
@@ -171,6 +178,22 @@ def _hung(found: Sequence[HungCalls], workers: int, now_us: int) -> str:
         return text
     where = _where(len(held), workers)
     return f"{text}; it is held back{where} until some return; {_waiting(sum(calls.waiting for calls in held))}"
+
+
+def _taken(found: Sequence[TakenThreads], workers: int, now_us: int) -> str:
+    """Return what is told of threads of which none becomes free.
+
+    >>> print(_taken([TakenThreads(0, 9, {"charge": 30, "mail": 2})], 1, 0))
+    No thread for plain functions has become free since 00:00 UTC, and 9 calls wait: charge has 30, mail 2
+    """
+    since = _since(min(threads.since_us for threads in found), now_us)
+    waiting = sum(threads.waiting for threads in found)
+    calls = "1 call waits" if waiting == 1 else f"{waiting:,} calls wait"
+    holders = sum((Counter(threads.holders) for threads in found), Counter[str]())
+    who = held_by(dict(holders.most_common()))
+    return (
+        f"No thread for plain functions has become free{_where(len(found), workers)} since {since}, and {calls}: {who}"
+    )
 
 
 def _where(found: int, workers: int) -> str:

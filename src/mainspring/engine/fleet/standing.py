@@ -10,6 +10,7 @@ from msgspec import Struct, json
 from mainspring.engine.handlers.hung_calls import Hung
 from mainspring.engine.handlers.runner import Runner
 from mainspring.engine.handlers.runners import Runners
+from mainspring.engine.handlers.threads import Threads
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import Ref
 
@@ -46,6 +47,14 @@ class HungCalls(Struct, frozen=True, omit_defaults=True):
     waiting: int = 0
 
 
+class TakenThreads(Struct, frozen=True, omit_defaults=True):
+    """The threads for plain functions, where none has become free for long: how many calls wait, and who has them."""
+
+    since_us: int
+    waiting: int
+    holders: dict[str, int] = {}
+
+
 class Left(Struct, frozen=True):
     """An instance that waits for a worker that can read it, and what this one does not know of it."""
 
@@ -58,7 +67,7 @@ class Standing(Struct, frozen=True, omit_defaults=True):
     """All that a worker holds back. A key that is not known here is one of a newer release.
 
     >>> written(Standing()), read("")
-    ('', Standing(breakers=(), hung=(), left=(), alone=False, projections={}))
+    ('', Standing(breakers=(), hung=(), left=(), alone=False, threads=None, projections={}))
     """
 
     breakers: tuple[OpenBreaker, ...] = ()
@@ -66,6 +75,7 @@ class Standing(Struct, frozen=True, omit_defaults=True):
     left: tuple[Left, ...] = ()
     alone: bool = False
     """Whether it claims nothing, to try by itself what was lost with others."""
+    threads: TakenThreads | None = None
     projections: dict[str, str] = {}
     """What only newer code can read, by the projections that wait for a worker of that."""
 
@@ -81,8 +91,15 @@ def standing_of(
         tuple(_hung(runners.by_queue, hung))[:MOST_TOLD],
         tuple(told),
         alone,
+        _taken(runners.threads_taken),
         dict(list(projections.items())[:MOST_TOLD]),
     )
+
+
+def _taken(threads: Threads | None) -> TakenThreads | None:
+    if threads is None or threads.taken_since_us is None:
+        return None
+    return TakenThreads(threads.taken_since_us, threads.waiting, dict(list(threads.holders().items())[:MOST_TOLD]))
 
 
 def _breakers(runners: Mapping[str, Runner]) -> Iterable[OpenBreaker]:

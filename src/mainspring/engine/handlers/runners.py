@@ -5,18 +5,36 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.handlers.job import JobEnds
 from mainspring.engine.handlers.runner import Runner
+from mainspring.engine.handlers.threads import Threads
 from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.paused_work import PausedWork
 from mainspring.engine.recording.saga_rows import Doomed
-from mainspring.engine.runtime import Runtime
+from mainspring.engine.runtime import HANDLER_THREADS, Runtime
+from mainspring.logs import logger
 from mainspring.port.records import OutputKey, Ref
 from mainspring.port.store import Store
+
+THREADS_TAKEN_SECONDS: Final = 10.0
+"""All threads for plain functions are reported when none has become free for so long, and calls wait for one."""
+
+log = logger("mainspring.engine")
+
+
+def held_by(holders: Mapping[str, int]) -> str:
+    """Return which handlers have the threads, in words.
+
+    >>> held_by({"charge": 30, "mail": 2})
+    'charge has 30, mail 2'
+    """
+    first, *others = [f"{name} {count}" for name, count in holders.items()] or ["nobody 0"]
+    name, _, count = first.rpartition(" ")
+    return ", ".join([f"{name} has {count}", *others])
 
 
 class Runners:
@@ -42,6 +60,8 @@ class Runners:
         self.busy = asyncio.Event()
         # Set when what is held back has changed; cleared when that is reported.
         self.held_back_changed = asyncio.Event()
+        # The threads for plain functions, where all are taken for long and calls wait.
+        self.threads_taken: Threads | None = None
         runtime.hung.subscribe(self._hung_changed)
 
     def __iter__(self) -> Iterator[Runner]:
@@ -89,6 +109,27 @@ class Runners:
         for runner in self:
             if runner.running:
                 runner.stop_overdue(now_us)
+
+    def look_at_threads(self, now_us: int) -> None:
+        """Report it when no thread has become free for long for plain functions that wait, and when one does."""
+        threads = self._runtime.threads
+        since_us = None if threads is None else threads.taken_since_us
+        taken = since_us is not None and now_us - since_us >= THREADS_TAKEN_SECONDS * 1e6
+        if taken == (self.threads_taken is not None):
+            return
+        self.threads_taken = threads if taken else None
+        self.held_back_changed.set()
+        if threads is None or since_us is None or not taken:
+            log.warning("a thread became free again for plain functions")
+            return
+        log.warning(
+            "all %d threads for plain functions have been taken for %.0f s, and %d calls wait: %s. They wait until one "
+            "returns or its time is up. Give what they call a time limit, and such handlers a lower `concurrency`",
+            HANDLER_THREADS,
+            (now_us - since_us) / 1e6,
+            threads.waiting,
+            held_by(threads.holders()),
+        )
 
     def attempts(self) -> Iterator[tuple[asyncio.Task[Any], str, int]]:
         """Return the attempts that run now: each one's task, its handler's name, and when its time is up."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import count
@@ -13,11 +14,15 @@ THREAD_NAME: Final = "mainspring-handler"
 
 
 class Call(Future[Any]):
-    """A function that a thread is to call. `left`: its caller has stopped waiting, and its thread ends with it."""
+    """A function that a thread is to call, for a handler of that name.
 
-    def __init__(self, function: Callable[[], Any]) -> None:
+    `left`: its caller has stopped waiting, and its thread ends with it.
+    """
+
+    def __init__(self, function: Callable[[], Any], name: str) -> None:
         super().__init__()
         self.function = function
+        self.name = name
         self.left = False
 
 
@@ -28,23 +33,38 @@ class Threads:
     would keep the whole process from exiting.
     """
 
-    def __init__(self, most: int, name: str = THREAD_NAME) -> None:
+    def __init__(self, most: int, name: str = THREAD_NAME, now_us: Callable[[], int] = lambda: 0) -> None:
         self._most = most
         self._name = name
         self._lock = threading.Lock()
         self._numbers = count()
         # Threads and calls that a caller waits for: a call beyond the threads needs one more.
         self._started = self._open = 0
+        self._now_us = now_us
+        # Since when no thread has become free for those that wait, if any do.
+        self.taken_since_us: int | None = None
+        self._running: set[Call] = set()
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
 
-    def run(self, function: Callable[[], Any]) -> Call:
+    def run(self, function: Callable[[], Any], name: str = "") -> Call:
         """Let a thread call a function, as soon as one is free."""
-        call = Call(function)
+        call = Call(function, name)
         self._calls.put(call)
         with self._lock:
             self._open += 1
             self._start()
+            if self._open > self._started and self.taken_since_us is None:
+                self.taken_since_us = self._now_us()
         return call
+
+    def holders(self) -> dict[str, int]:
+        """Return which handlers have how many threads, the one with most of them first."""
+        return dict(Counter(call.name for call in self._running.copy() if not call.left).most_common())
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a thread."""
+        return max(0, self._open - self._started)
 
     def leave(self, call: Call) -> bool:
         """Wait for a call no longer. True: it still runs, and another thread takes the place of its own."""
@@ -57,6 +77,7 @@ class Threads:
             self._started -= 1
             self._open -= 1
             self._start()
+            self._one_came_free()
         return True
 
     def close(self) -> None:
@@ -75,13 +96,20 @@ class Threads:
             threading.Thread(target=self._work, name=name, daemon=True).start()
             self._started += 1
 
+    def _one_came_free(self) -> None:
+        self.taken_since_us = self._now_us() if self._open > self._started else None
+
     def _work(self) -> None:
         while call := self._calls.get():
+            self._running.add(call)
             _settle(call)
+            self._running.discard(call)
             with self._lock:
                 if call.left:
                     return
                 self._open -= 1
+                if self.taken_since_us is not None:
+                    self._one_came_free()
             # Else the last call's message and result would be kept alive until the next one.
             del call
 
