@@ -1,6 +1,10 @@
+import asyncio
+import socket
+import urllib.request
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from urllib.error import HTTPError, URLError
 
 import pytest
 from hypothesis import settings
@@ -9,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mainspring.engine.handlers.policies.breaker import Breaker, BreakerState, admit, failed, succeeded, wait_us
 from mainspring.errors import SettingError
+from tests.support.ports import free_port
+from tests.support.running import run
 
 MINUTE = 60_000_000
 POLICY = Breaker(failures=3, open_for=timedelta(minutes=1))
@@ -221,3 +227,35 @@ def test_a_clock_set_back_by_a_day_holds_nobody_up_for_a_day() -> None:
 def test_a_setting_without_sense_is_refused_by_name(setting: str, value: Any) -> None:
     with pytest.raises(SettingError, match=rf"^Breaker\.{setting} is .*\. Use "):
         Breaker(**{setting: value})
+
+
+def test_a_host_all_of_whose_addresses_refuse_counts() -> None:
+    """Asyncio raises one error for all of them then, without a number and without a cause."""
+
+    async def main() -> None:
+        loop, port = asyncio.get_running_loop(), free_port()
+
+        async def two_addresses(*_: object, **__: object) -> list[Any]:
+            tcp = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+            return [(*tcp, (address, port)) for address in ("127.0.0.1", "127.0.0.2")]
+
+        loop.getaddrinfo = two_addresses
+        with pytest.raises(OSError, match=r"^Multiple exceptions: ") as raised:
+            await asyncio.open_connection("bank.example", port)
+        assert (raised.value.errno, raised.value.__cause__) == (None, None)
+        assert Breaker().counts(raised.value)
+
+    run(main)
+
+
+@pytest.mark.parametrize("text", ["[Errno 98] error while attempting to bind", "a card is stolen", ""])
+def test_several_errors_that_say_nothing_of_the_destination_do_not_count(text: str) -> None:
+    assert not Breaker().counts(OSError(f"Multiple exceptions: {text}, {text}"))
+    assert not Breaker().counts(OSError("[Errno 111] so says a file that is not a socket"))
+
+
+def test_an_error_of_urllib_counts_by_its_reason() -> None:
+    with pytest.raises(URLError) as raised:
+        urllib.request.urlopen(f"http://127.0.0.1:{free_port()}/", timeout=10)
+    assert Breaker().counts(raised.value)
+    assert not Breaker().counts(HTTPError("http://bank", 402, "declined", None, None))  # pyright: ignore[reportArgumentType]

@@ -19,9 +19,10 @@ first to report decides: a destination slower than open_for still closes its bre
 from __future__ import annotations
 
 import errno
+import re
 from datetime import timedelta
 from socket import gaierror, herror
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,8 +33,10 @@ from mainspring.errors import BrokerError, CallError, SettingError, StoreError
 # The destination was not there, or did not answer in time.
 AWAY: Final = (TimeoutError, ConnectionError, gaierror, herror, BrokerError, CallError)
 UNREACHABLE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
+UNCONNECTED: Final = UNREACHABLE | {errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.ETIMEDOUT}
 CAUSES: Final = 100
 """How many causes and members of an error are looked at."""
+ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 LONG_AGO_US: Final = -(1 << 62)
 
 
@@ -77,12 +80,13 @@ class Breaker(Struct, frozen=True):
                 return False  # the database is not the destination
             if isinstance(seen, BrokerError | CallError) and seen.of_message and not isinstance(seen, self.on):
                 return False  # the destination answered, and rejected this message
-            if isinstance(seen, (*AWAY, *self.on)) or (isinstance(seen, OSError) and seen.errno in UNREACHABLE):
+            if isinstance(seen, (*AWAY, *self.on)) or (isinstance(seen, OSError) and _is_unreachable(seen)):
                 return True
             if isinstance(seen, BaseExceptionGroup):
                 waiting += cast("BaseExceptionGroup[BaseException]", seen).exceptions
-            if seen.__cause__ is not None:
-                waiting.append(seen.__cause__)
+            # urllib's URLError has what went wrong as its reason, and is not raised from it.
+            behind = (seen.__cause__, getattr(cast("Any", seen), "reason", None))
+            waiting += [each for each in behind if isinstance(each, BaseException)]
         return False
 
 
@@ -176,6 +180,14 @@ def wait_us(policy: Breaker | None, state: BreakerState, now_us: int) -> int:
     if policy is None or state.since_us is None:
         return 0
     return max(0, min(state.since_us, now_us) + microseconds(policy.open_for) - now_us)
+
+
+def _is_unreachable(error: OSError) -> bool:
+    if error.errno is not None:
+        return error.errno in UNREACHABLE
+    # Where a host has several addresses, and all fail, asyncio raises one error with the texts of all, and no cause.
+    text = str(error)
+    return text.startswith("Multiple exceptions: ") and not UNCONNECTED.isdisjoint(map(int, ERRNO.findall(text)))
 
 
 def _counts(state: BreakerState, era: int | None) -> bool:
