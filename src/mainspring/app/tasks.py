@@ -13,9 +13,9 @@ from mainspring.app.forms import filled, forms_of
 from mainspring.app.given import LARGEST, checked_limit, checked_text, checked_texts, optional_text
 from mainspring.app.task_views import data_of, task_of
 from mainspring.core.messages import Kind, type_of
-from mainspring.core.route import route
 from mainspring.engine.inputs.envelopes import ACTOR_CHARACTERS, is_name
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus
+from mainspring.engine.inputs.streams import pinned
 from mainspring.engine.recording.stored_values import moment, read_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (
@@ -158,7 +158,7 @@ class Tasks:
         """
         row = await self._row(id)
         message = self._message(row, answer, fields) if isinstance(answer, str) else answer
-        self._check_answer(row, message)
+        await self._check_answer(row, message)
         if row.status != "open":
             return await self._outcome_of_first(row, actor)
         pending = self._pending(row, message, TaskAnswer(row.version, _actor(actor), checked_texts("roles", roles), ""))
@@ -260,20 +260,24 @@ class Tasks:
             ) from None
         return self._app.engine.registry.codec.decode_outside(name, form.message_version, given)
 
-    def _check_answer(self, row: TaskRow, message: object) -> None:
+    async def _check_answer(self, row: TaskRow, message: object) -> None:
         if type(message) not in self._answers(row):
             choice = " or ".join(row.answers)
             problem = f"is not answered by {type(message).__name__}, but by {choice}"
             raise TaskRefusedError(str(row), "answer", None, problem)
-        named = self._named(row, message)
+        named = await self._named(row, message)
         if named not in (None, row.instance):
             problem = f"was asked by {shown(row.instance, 100)}, and this answer names {shown(named, 100)}"
             raise TaskRefusedError(str(row), "instance", None, problem)
 
-    def _named(self, row: TaskRow, message: object) -> str | None:
+    async def _named(self, row: TaskRow, message: object) -> str | None:
         """Return the instance that an answer is for by its own words; one that cannot be routed says nothing."""
+        entry: WorkflowEntry | None = self._entry(row)
+        if len(entry.versions) > 1:  # each may route otherwise, and the instance runs under one of them
+            (loaded,) = await self._app.engine.store.load([Ref(row.workflow, row.instance)], 0)
+            entry = pinned(entry, loaded)
         try:
-            return route(self._entry(row).workflow, message)
+            return None if entry is None else entry.route(message)
         except (RouteError, InvalidIdError):
             return None
 

@@ -91,6 +91,27 @@ def test_an_answer_that_names_another_instance_is_refused_and_one_that_names_non
     run(main)
 
 
+def test_an_answer_is_judged_by_the_route_of_the_version_that_its_instance_runs_under(make_app: MakeApp) -> None:
+    class Unrouted(Expenses):
+        name = "Expenses"
+        version = 2
+
+        def route(self, message: object) -> str | None:
+            return message.id if isinstance(message, Submit) else None
+
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+        both = app_of(make_app)
+        both.add(Unrouted())
+        async with both as app:
+            assert await refusal(app.tasks.complete(task.id, Approve("e-2"), **MANAGER)) == "instance"
+            newer = await opened(app, "e-3")
+            assert (await app.tasks.complete(newer.id, Approve("e-9"), **MANAGER)).first
+
+    run(main)
+
+
 def test_a_task_is_claimed_given_back_and_delegated(make_app: MakeApp) -> None:
     async def main() -> None:
         async with app_of(make_app) as app:
