@@ -233,9 +233,8 @@ def queue_findings(stats: Stats, now: datetime, *, paused: bool = False, parked:
         found.append(problem(what, "`mainspring show ID` says why, and what to do."))
     if stats.dead_letters:
         what = f"{counted(stats.dead_letters, 'message')} could not be carried out"
-        found.append(
-            problem(what, "See `mainspring dead-letters list`; then retry them, or discard what nobody needs.")
-        )
+        fix = "See `mainspring dead-letters list`; then retry what is still wanted: it says what is refused, and why."
+        found.append(problem(what, f"{fix} Discard that, and what nobody needs."))
     due = stats.oldest_due
     waits = stats.inbox > parked or (due is not None and due <= now)
     if waits and not stats.workers:
