@@ -1,5 +1,8 @@
 """A clock that was set back while nobody worked: what was due is due, in its order, and no timer fires early."""
 
+import asyncio
+import os
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,10 +10,12 @@ import pytest
 
 from mainspring import Mainspring, Retry
 from mainspring.engine.runtime import Runtime
+from mainspring.stores.sqlite.workers import fcntl
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.envelopes import EPOCH
 from tests.engine.jobs import Done, Start, Work, job, look_for_work
 from tests.engine.test_timers import Open, Opened, Ticket, pass_time
+from tests.support.forking import fork_server
 from tests.support.running import run
 from tests.support.waiting import until
 
@@ -50,6 +55,49 @@ def test_what_was_due_does_not_wait_for_that_hour_and_keeps_its_order(
 
     run(main)
     assert "the clock was set back by 3602 s; 3 commands that waited go on by the new time" in caplog.text
+
+
+def crash(url: str) -> None:
+    """Work until the handler is called, which ends the process as an OOM kill does."""
+
+    async def work(command: Work) -> Done:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(Mainspring(url, runtime=Runtime(VirtualClock(NOON))), work):
+            await asyncio.Event().wait()
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(fcntl is None, reason="without flock the lease alone decides")
+def test_what_a_worker_held_that_crashed_does_not_wait_for_that_hour(tmp_path: Path) -> None:
+    names = [f"j-{number}" for number in (3, 1, 2)]
+
+    async def main() -> None:
+        called: list[str] = []
+        sender = _app(tmp_path, VirtualClock(NOON), called)
+        await sender.start(work=False)
+        await sender.send_many([Start(name) for name in names])
+        await sender.stop()
+        crashed = fork_server().Process(target=crash, args=(sender.url,), daemon=True)
+        crashed.start()
+        await until(lambda: not crashed.is_alive())
+        assert crashed.exitcode == -signal.SIGKILL
+
+        looking = _app(tmp_path, VirtualClock(NOON - HOUR), called)
+        await looking.start(work=False)
+        (dead,) = await looking.engine.store.workers()
+        assert dead.ends_us > looking.engine.store.now_us() + HOUR // timedelta(microseconds=1)
+        await looking.stop()
+
+        async with _app(tmp_path, VirtualClock(NOON - HOUR), called) as app:
+            for name in names:
+                await app.instance_at(f"Job/{name}").result()
+        assert sorted(called) == sorted(names)
+
+    run(main)
 
 
 def test_one_who_sends_by_the_new_time_before_a_worker_starts_changes_nothing(tmp_path: Path) -> None:
