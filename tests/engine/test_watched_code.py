@@ -14,8 +14,10 @@ import pytest
 
 from mainspring import Complete, Event, FeedEntry, Mainspring, Publish, Received, Retry, Send, StartChild, Workflow
 from mainspring import message as declared
+from mainspring.app.states import state_at
 from mainspring.engine.watching import code_watch
 from mainspring.errors import RouteError
+from mainspring.port.records import Ref
 from tests.engine.jobs import Done, Start, Work, job
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -193,6 +195,23 @@ def test_a_long_stream_whose_fold_has_no_end_suspends_its_instance(make_app: Mak
             assert (await second.send(More("a-1"))).status == "suspended"
             (row,) = await second.instances(status="suspended")
             assert "its step for 100 recorded events had not ended after 0.2 s" in (row.error or "")
+
+    run(main)
+
+
+def test_whoever_looks_at_a_state_whose_fold_has_no_end_is_told_so(make_app: MakeApp) -> None:
+    async def main() -> None:
+        endless.clear()
+        app = make_app()
+        app.add(Plain())
+        async with app:
+            await app.send(Ask("a-1"))
+            await app.send_many([More("a-1", "evolve") for _ in range(3)])
+            endless.set()
+            (loaded,) = await app.engine.store.load([Ref("Plain", "a-1")])
+            assert loaded is not None
+            shown = await state_at(app, loaded, 4)
+            assert "its step for 4 recorded events at once had not ended after 0.2 s" in (shown.problem or "")
 
     run(main)
 

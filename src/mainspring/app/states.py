@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
 
-from mainspring.core.fold import fold
-from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.long_streams import state_of
+from mainspring.engine.inputs.long_streams import state_by, state_of
 from mainspring.engine.inputs.stored_streams import pinned, refuse_unkept, trusted, whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
@@ -61,7 +59,7 @@ async def state_at(app: Mainspring, loaded: Loaded, at: int | None) -> State:
             value = state_of(entry, whole or loaded)[0]
         else:
             rows = [row for row in await whole_stream(store, ref) if row.version <= end]
-            value = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(rows)))
+            value = state_by(entry, ref, rows)
         stored = entry.recorder.snapshot(value, end, entry.fingerprint)
     except Exception as error:  # noqa: BLE001  an author's evolve may raise anything
         return State(end, problem=f"the stream cannot be folded: {type(error).__name__}: {error}")

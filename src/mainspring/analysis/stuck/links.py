@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
-from mainspring.core.route import route
 from mainspring.engine.recording.children import parent_at, parent_of
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.stored_values import instance_id, read_context
@@ -107,6 +106,6 @@ def _went_to(registry: Registry, entry: WorkflowEntry | None, own: Ref, row: Eve
         relation: Relation = "child" if row.event == "ChildStarted" else "receiver"
         takers = registry.takers(message)
         for taker in takers if row.event == "Published" else takers[:1]:
-            id = route(taker.workflow, message)
+            id = taker.route(message)
             if id is not None:
                 yield Link(relation, Ref(taker.name, id), row.version, row.type)

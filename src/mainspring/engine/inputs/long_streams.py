@@ -108,6 +108,12 @@ def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     return entry.watch.call(load, _state_of, entry, loaded)
 
 
+def state_by(entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow]) -> Any:
+    """Return the state that those of a stream's first events lead to that count."""
+    load = Load(ref, f"{len(rows):,} recorded events at once")
+    return entry.watch.call(load, _fold, entry, entry.workflow.initial_state, live(rows))
+
+
 def _state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     snapshot = loaded.snapshot
     state: Any = entry.workflow.initial_state if snapshot is None else entry.recorder.state(snapshot)

@@ -8,9 +8,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mainspring.core.events import Migrated
-from mainspring.core.fold import fold
 from mainspring.core.messages import type_of
 from mainspring.engine.inputs.branches import branches, live
+from mainspring.engine.inputs.long_streams import state_by
 from mainspring.engine.inputs.stored_streams import refuse_unkept, whole_stream
 from mainspring.engine.recording.children import CHILDREN_MARK, has_children
 from mainspring.engine.recording.event_details import read_detail
@@ -75,7 +75,7 @@ async def examine(store: Store, loaded: Loaded, entry: WorkflowEntry) -> Migrati
     refuse_unkept(loaded, f"cannot migrate to version {entry.version}")
     rows = await whole_stream(store, ref)
     try:
-        state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(rows)))
+        state = state_by(entry, ref, rows)
         mark = CHILDREN_MARK if has_children(Loaded(row, None, rows)) else ""
         snapshot = entry.recorder.snapshot(state, row.version, entry.fingerprint + mark)
     except Exception as error:

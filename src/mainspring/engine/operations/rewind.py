@@ -16,6 +16,7 @@ from mainspring.core.failures import DeadlinePassed
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.inputs.branches import live
+from mainspring.engine.inputs.long_streams import state_by
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.children import STARTS, open_children, parent_at
 from mainspring.engine.recording.destinations import command
@@ -121,7 +122,7 @@ def rewind(entry: WorkflowEntry, row: InstanceRow, rows: Sequence[EventRow], ver
     counting = live(rows)
     _check(row, counting, version)
     kept = [event for event in counting if event.version <= version]
-    state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(kept)))
+    state = state_by(entry, Ref(row.workflow, row.id), kept)
     left = [event for event in counting if event.version > version]
     answers = {event.cause: event for event in left if event.event in ("Received", "Kept") and event.kind == "result"}
     unanswered = [event for event in kept if event.event in ("Sent", "Resent") and event.version in answers]
