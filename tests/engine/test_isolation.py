@@ -323,9 +323,9 @@ def test_a_long_stream_is_folded_in_pieces_while_others_are_loaded(
     pieces: list[int] = []
     took, all_pieces = long_streams._take, asyncio.Event()  # noqa: SLF001  its calls are counted
 
-    def take(folded: Any, entry: Any, page: list[EventRow]) -> None:
+    def take(folded: Any, entry: Any, ref: Any, page: list[EventRow]) -> None:
         pieces.append(len(page))
-        took(folded, entry, page)
+        took(folded, entry, ref, page)
 
     async def body() -> None:
         async with shop(make_app(), Unsnapped()) as app:
