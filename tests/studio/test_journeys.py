@@ -269,6 +269,23 @@ def test_dead_letters_are_grouped_corrected_and_carried_out(page: Page, own: Stu
     expect(page.get_by_text("No dead letters: nothing waits for somebody to mend it here.")).to_be_visible()
 
 
+def test_a_retry_that_is_refused_can_be_forced(page: Page, own: Studio) -> None:
+    assert page.request.post(own.at("api/operations/terminate/Orders/refused-1")).ok
+    page.goto(own.at("#/dead-letters"))
+    page.locator("summary").filter(has_text="Orders/refused-1").click()
+    page.get_by_role("button", name="Retry …", exact=True).first.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("checkbox")).to_have_count(0)
+    dialog.get_by_role("button", name="Retry 1").click()
+
+    expect(dialog.get_by_role("alert")).to_contain_text("1 letter stayed. The first: ")
+    dialog.get_by_role("checkbox", name="Carry out also what its instance has gone on without").check()
+    with page.expect_response("**/dead-letter-operations/retry") as forced:
+        dialog.get_by_role("button", name="Retry 1").click()
+    assert (forced.value.json()["done"], forced.value.json()["refusals"]) == (1, 0)
+    expect(dialog).to_have_count(0)
+
+
 def test_dead_letters_of_one_kind_can_be_opened_whatever_their_ids_look_like(page: Page, own: Studio) -> None:
     for meter in ("ann", "bob"):
         tick = {"meter": meter, "value": 1}

@@ -171,16 +171,19 @@ function EditDialog({ letter, onClose }: { letter: LetterDocument; onClose: () =
 function ManyDialog({ many, onClose }: { many: Many; onClose: () => void }): JSX.Element {
   const { what, count, ...which } = many;
   const [done, tell] = useState(0);
+  const [refused, refuse] = useState(false);
+  const [force, insist] = useState(false);
   const doing = useDoing();
   const confirm = async () => {
     const fine = await doing.run(async () => {
       let sum = 0;
       // Those that fail once more come back: they are not tried for ever.
       for (let turn = 0; turn <= count / AT_ONCE; turn += 1) {
-        const settled = await send<ManySettled>(`dead-letter-operations/${what}`, { ...which, dry_run: false });
+        const settled = await send<ManySettled>(`dead-letter-operations/${what}`, { ...which, ...(force && { force }), dry_run: false });
         sum += settled.done;
         tell(sum);
         const [first] = settled.refused;
+        if (first) refuse(what === "retry");
         if (first) throw new Problem(-1, "not all", `${several(settled.refusals, "letter")} stayed. The first: ${first.why}`);
         if (!settled.left) break;
       }
@@ -191,6 +194,12 @@ function ManyDialog({ many, onClose }: { many: Many; onClose: () => void }): JSX
   return (
     <Dialog title={`${what === "retry" ? "Retry" : "Discard"} ${several(count, "dead letter")}?`} action={action} danger={what === "discard"} doing={doing} onConfirm={confirm} onClose={onClose}>
       <p>{what === "retry" ? "Each is carried out after all, with the id it had." : "They are removed, and cannot be had back."}</p>
+      {refused && (
+        <label>
+          <input type="checkbox" checked={force} onChange={(event) => insist(event.currentTarget.checked)} /> Carry out also what its instance has gone on without: it
+          may have been undone, and nothing will undo it again
+        </label>
+      )}
       {doing.busy && (
         <p role="status">
           {amount(done)} of {amount(count)}
