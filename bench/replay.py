@@ -66,10 +66,11 @@ async def _parts(app: Mainspring) -> Figures:
     """Return where the time goes: reading rows, making events of them, folding."""
     entry = app.registry.workflows["ChainWithoutSnapshots"]
     begun = time.perf_counter()
-    loaded = (await app.engine.store.load([Ref("ChainWithoutSnapshots", apps.CHAIN_ID)]))[0]
+    ref = Ref("ChainWithoutSnapshots", apps.CHAIN_ID)
+    loaded = (await app.engine.store.load([ref]))[0]
     read = time.perf_counter()
     assert loaded is not None
-    events = entry.recorder.folded(loaded.events)
+    events = entry.recorder.folded(ref, loaded.events)
     decoded = time.perf_counter()
     fold(entry.workflow, entry.workflow.initial_state, events)
     folded = time.perf_counter()

@@ -16,6 +16,7 @@ from typing import Any, Final, get_args, get_origin
 from msgspec import Struct
 
 from mainspring.core.decisions import LONGEST_DELAY
+from mainspring.core.events import Occurrence
 from mainspring.core.failures import DeadlinePassed
 from mainspring.core.freezing import frozen_fix
 from mainspring.core.messages import Envelope, type_of
@@ -51,6 +52,8 @@ class Definition(Struct, frozen=True):
     from_outside: frozenset[type[Any]] | None
     unknown_transition: UnknownTransition
     wants_envelope: bool
+    wants_occurrences: bool
+    decides_on_occurrences: bool
     through_inbox: frozenset[type[Any]]
     again: Again
     late_events: LateEvents
@@ -92,6 +95,8 @@ def _read(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         from_outside=_from_outside(cls, inputs),
         unknown_transition=_unknown_transition(cls),
         wants_envelope=_wants_envelope(cls, inputs),
+        wants_occurrences=(wants := _is(Occurrence, _hint(cls.evolve, 2))),
+        decides_on_occurrences=wants and _is(Occurrence, _hint(cls.decide_on, 1)),
         through_inbox=_through_inbox(cls, inputs),
         again=_again(cls),
         late_events=_late_events(cls),
@@ -350,31 +355,37 @@ def _chosen(cls: type[Any], setting: str, verb: str, inputs: tuple[type[Any], ..
 
 def _wants_envelope(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> bool:
     """Return True if decide asks for the envelope, and check that what it takes covers the inputs."""
-    hint = _first_parameter_hint(cls)
+    hint = _hint(cls.decide, 1)
+    wants = _is(Envelope, hint)
+    if not isinstance(hint, str):
+        hint = unwrapped(hint)
+        taken = hint if not wants else get_args(hint)[0] if get_args(hint) else Any
+        _check_covered(cls, inputs, union_members(taken))
+    return wants
+
+
+def _is(wanted: type[Any], hint: Any) -> bool:
+    """Return True if an annotation asks for a generic class, with parameters or without."""
     if isinstance(hint, str):
         # Imported for type checkers only: the name is all there is to see, and it is enough.
-        return hint.partition("[")[0].rpartition(".")[2] == Envelope.__name__
+        return hint.partition("[")[0].rpartition(".")[2] == wanted.__name__
     hint = unwrapped(hint)
-    if hint is Envelope or get_origin(hint) is Envelope:
-        taken = union_members(get_args(hint)[0]) if get_args(hint) else {Any}
-        _check_covered(cls, inputs, taken)
-        return True
-    _check_covered(cls, inputs, union_members(hint))
-    return False
+    return hint is wanted or get_origin(hint) is wanted
 
 
-def _first_parameter_hint(cls: type[Workflow[Any, Any, Any]]) -> Any:
-    parameters = list(inspect.signature(cls.decide).parameters.values())
+def _hint(method: Callable[..., Any], place: int) -> Any:
+    """Return the annotation of a parameter, as its text where it cannot be read at run time."""
+    parameters = list(inspect.signature(method).parameters.values())
     if len(parameters) != 3:
         return Any  # another authoring style, which calls its decide in its own way
-    hint = parameters[1].annotation
+    hint = parameters[place].annotation
     if hint is inspect.Parameter.empty:
         return Any
     if not isinstance(hint, str):
         return hint
     try:
         # Only this one: another annotation that cannot be read at run time is none of our business.
-        return eval(hint, dict(vars(sys.modules[cls.decide.__module__])))  # noqa: S307  the author's own annotation
+        return eval(hint, dict(vars(sys.modules[method.__module__])))  # noqa: S307  the author's own annotation
     except NameError:
         return hint
 

@@ -405,5 +405,29 @@ StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, 
     Kept[In],
 ]
 
+E_co = TypeVar("E_co", covariant=True)
+
+
+class Occurrence(Struct, Generic[E_co], frozen=True, gc=False):
+    """An event with its place in the stream, for an evolve or an authoring style that asks for it by annotation.
+
+    `time` is when it was recorded, and the same at every replay; `cause` is, of an input, the position of the output
+    that it answers.
+
+    >>> Occurrence(Received("paid"), datetime(2026, 1, 1), 5, cause=3).folded
+    True
+    """
+
+    event: E_co
+    time: datetime
+    position: int
+    cause: int | None = None
+
+    @property
+    def folded(self) -> bool:
+        """Whether a fold sees it."""
+        return self.event.folded  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+
+
 ENDS: Final = (Completed, Failed)
 OUTPUTS: Final = (Sent, Published, Replied, Scheduled, ScheduleCancelled, Asked, TaskClosed, ChildStarted, FannedOut)

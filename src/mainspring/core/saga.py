@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from datetime import datetime
 from typing import Any, Final, cast
 
+from mainspring.core.definition import definition_of
 from mainspring.core.events import (
     Began,
     Cancelled,
@@ -32,7 +34,7 @@ from mainspring.core.events import (
     Suspended,
 )
 from mainspring.core.failures import SendFailed
-from mainspring.core.fold import fold
+from mainspring.core.fold import fold, placed
 from mainspring.core.messages import type_of
 from mainspring.core.step import Step
 from mainspring.core.workflow import Workflow
@@ -188,7 +190,9 @@ def ledger_of(stream: Iterable[tuple[int, StreamEvent[Any, Any]]]) -> Ledger:
     return ledger
 
 
-def advanced(workflow: Workflow[Any, Any, Any], ledger: Ledger, taken: Step[Any, Any, Any]) -> Step[Any, Any, Any]:
+def advanced(
+    workflow: Workflow[Any, Any, Any], ledger: Ledger, taken: Step[Any, Any, Any], now: datetime | None = None
+) -> Step[Any, Any, Any]:
     """Return a step with what follows from it for the saga: a compensation, or the end. The ledger takes all of it in.
 
     >>> from mainspring.testing.samples import Counter
@@ -201,7 +205,8 @@ def advanced(workflow: Workflow[Any, Any, Any], ledger: Ledger, taken: Step[Any,
     onward: Any = ledger.onward()
     for version, event in enumerate(onward, taken.version + 1):
         ledger.take(version, event)
-    state = fold(workflow, taken.state, onward)
+    seen = placed(definition_of(type(workflow)), onward, taken.version, now)
+    state = fold(workflow, taken.state, seen)
     return Step([*taken.events, *onward], state, taken.version + len(onward))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -26,9 +27,9 @@ from mainspring.core.decisions import (
     StartChild,
 )
 from mainspring.core.definition import Definition, definition_of
-from mainspring.core.events import OUTPUTS, Event
+from mainspring.core.events import OUTPUTS, Event, InitiatedBy, Received
 from mainspring.core.failures import OF_THE_ENGINE, DeadlinePassed
-from mainspring.core.fold import evolved
+from mainspring.core.fold import evolved, placed
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import translate
 from mainspring.core.unkept import check_unkept
@@ -96,8 +97,13 @@ def step(
     version: int,
     envelope: Envelope[In],
     begins: bool,
+    now: datetime | None = None,
+    cause: int | None = None,
 ) -> Step[In, State, Out]:
     """Take one input in a state, and return what is to be recorded. `version` is that of the last recorded event.
+
+    A workflow that asks for occurrences needs `now`, the time at which the events are recorded, and has in `cause` the
+    position of the output that the input answers.
 
     >>> from mainspring.testing.envelopes import envelope
     >>> from mainspring.testing.samples import Count, Counter
@@ -109,7 +115,10 @@ def step(
     """
     definition = definition_of(type(workflow))
     _check_input(definition, envelope.message, state, begins)
-    decisions = _decide(workflow, definition, envelope, state)
+    asked = envelope if definition.wants_envelope else envelope.message
+    if definition.decides_on_occurrences:
+        asked = asked_of(definition, envelope, version, begins, now, cause)
+    decisions = _decide(workflow, definition, envelope, asked, state)
     _check_decisions(definition, decisions, envelope.message, state)
     recorded = decisions
     if begins and definition.deadline is not None:
@@ -117,8 +126,25 @@ def step(
     events = translate(begins, envelope.message, recorded, envelope.task)
     if definition.history == "state":
         check_unkept(definition.name, events)
-    after = evolved(workflow, definition.states, state, events)
+    seen = placed(definition, events, version, now, cause) if definition.wants_occurrences else events
+    after = evolved(workflow, definition.states, state, seen)
     return Step(events, after, version + len(events), decisions is _NO_CASE)
+
+
+def asked_of(
+    definition: Definition, envelope: Envelope[Any], version: int, begins: bool, now: datetime | None, cause: int | None
+) -> Any:
+    """Return what decide_on asks for: the message, its envelope, or the input as it is going to be recorded.
+
+    >>> from mainspring.testing.envelopes import envelope
+    >>> from mainspring.testing.samples import Counter
+    >>> asked_of(definition_of(Counter), envelope("go"), 0, True, None, None)
+    'go'
+    """
+    if not definition.decides_on_occurrences:
+        return envelope if definition.wants_envelope else envelope.message
+    input = InitiatedBy(envelope.message) if begins else Received(envelope.message)
+    return placed(definition, [input], version + begins, now, cause)[0]
 
 
 def _check_input(definition: Definition, message: object, state: object, begins: bool) -> None:
@@ -129,10 +155,9 @@ def _check_input(definition: Definition, message: object, state: object, begins:
 
 
 def _decide(
-    workflow: Workflow[In, State, Out], definition: Definition, envelope: Envelope[In], state: State
+    workflow: Workflow[In, State, Out], definition: Definition, envelope: Envelope[In], asked: Any, state: State
 ) -> Decisions[In, Out]:
     try:
-        asked = envelope if definition.wants_envelope else envelope.message
         decisions = workflow.decide_on(asked, state)
     except Exception as error:
         error.add_note(f"while {definition.name} decided on {shown(envelope.message)} in {shown(state)}")

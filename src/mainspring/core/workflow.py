@@ -125,7 +125,11 @@ class Workflow(Generic[In, State, Out]):
         raise NotImplementedError
 
     def evolve(self, state: State, event: Event[In, Out], /) -> State | None:
-        """Return the state after an event. None leaves it as it is."""
+        """Return the state after an event. None leaves it as it is.
+
+        An authoring style annotates the event as `Occurrence[Event[In, Out]]` to get it with its place in the stream,
+        and so may its decide_on the input.
+        """
         raise NotImplementedError
 
     def attributes(self, state: State, /) -> Mapping[str, str | int | float | bool | datetime]:

@@ -74,11 +74,12 @@ class WorkflowEntry:
         watch: CodeWatch | None = None,
     ) -> None:
         codec.register_workflow(type(workflow))
-        self.recorder = Recorder(codec, codec.states(type(workflow)))
         self.workflow = workflow
         # Everything of the author's that runs in the event loop is called through it.
         self.watch = watch or CodeWatch()
         self.definition: Definition = definition_of(type(workflow))
+        occurrences = self.definition.wants_occurrences
+        self.recorder = Recorder(codec, codec.states(type(workflow)), occurrences=occurrences)
         self.name = self.definition.name
         self.budget = Budget(None if is_internal(self.name) else self.definition.steps_per_hour or steps_per_hour)
         own: object = type(workflow).attributes

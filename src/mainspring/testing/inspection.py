@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import ENDS
-from mainspring.core.fold import fold
+from mainspring.core.fold import fold, placed
 from mainspring.errors import ImpureCallError, shown
 from mainspring.purity.guarding import METHODS, Method, guarded
 from mainspring.testing.rehearsal import Rehearsal
@@ -45,7 +45,10 @@ class InspectedRehearsal(Rehearsal[In, State, Out]):
 
     def check_stream(self) -> None:
         """Check what must hold after every step: a replay gives this state, and nothing follows an end."""
-        replayed = fold(self.workflow, copy.deepcopy(self.workflow.initial_state), self.events)
+        replayed = copy.deepcopy(self.workflow.initial_state)
+        for entry in self.entries:
+            seen = placed(self._definition, [entry.event], entry.position - 1, entry.time, entry.cause)
+            replayed = fold(self.workflow, replayed, seen)
         if not _same(replayed, self.state):
             lines = value_diff(self.state, replayed, "replayed")
             raise Broken("a replay of the stream gives the same state", "\n".join(["The replay differs:", *lines]))

@@ -29,7 +29,7 @@ from mainspring.core.events import (
     TaskClosed,
 )
 from mainspring.core.failures import DeadlinePassed, SendFailed
-from mainspring.core.fold import fold
+from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.saga import ledger_of
 from mainspring.core.step import Step, step
@@ -77,6 +77,11 @@ class Rehearsal(Generic[In, State, Out]):
         return len(self.entries)
 
     @property
+    def time(self) -> datetime:
+        """When the last event was recorded: at the time of its input."""
+        return self.entries[-1].time or EPOCH if self.entries else EPOCH
+
+    @property
     def events(self) -> list[Event[In, Out]]:
         """The stream so far."""
         return [cast("Event[In, Out]", entry.event) for entry in self.entries]
@@ -89,9 +94,10 @@ class Rehearsal(Generic[In, State, Out]):
 
     def record(self, event: Event[In, Out]) -> None:
         """Append an event as history, without deciding anything."""
-        self.state = fold(self.watched, self.state, [event])
+        time = self.time
+        self.state = fold(self.watched, self.state, placed(self._definition, [event], self.position, time))
         kind = Kind.TIMER if isinstance(event, Received) and self.was_scheduled(event.message) else None
-        self._append([event], Entry(0, event, kind))
+        self._append([event], Entry(0, event, kind, time=time))
 
     def take(
         self,
@@ -116,14 +122,16 @@ class Rehearsal(Generic[In, State, Out]):
         sealed = self.sealed(message, kind, actor, reply_to, time, command)
         if self.end is not None:
             raise InstanceEndedError(type(self.workflow).__name__, sealed.message, self.state, self.end)
-        taken = step(self.watched, self.state, self.position, sealed, begins=not self.entries)
+        cause = self._cause(sealed)
+        taken = step(self.watched, self.state, self.position, sealed, not self.entries, sealed.time, cause)
         self.state = taken.state
         decided = self._decided
         if decided is None:
             late = isinstance(sealed.message, DeadlinePassed)
             decided = deadlines.at_end(definition_of(type(self.workflow))) if late else ()
         self.decisions = decided
-        self._append(taken.events, Entry(0, taken.events[0], sealed.kind, sealed.id, sealed.time, sealed.actor))
+        input = Entry(0, taken.events[0], sealed.kind, sealed.id, sealed.time, sealed.actor, cause=cause)
+        self._append(taken.events, input)
         if isinstance(taken.events[-1], Compensating):
             self._undo()
             self.decisions = decided
@@ -193,6 +201,13 @@ class Rehearsal(Generic[In, State, Out]):
             return None
         return data_of(asked[0].message)
 
+    def _cause(self, sealed: Envelope[In]) -> int | None:
+        """Return the position of the timer or task that an input answers; of the command, if only one was sent."""
+        if not self._definition.wants_occurrences:
+            return None
+        asked = [entry.position for entry in self.entries if _answers(sealed, entry.event)]
+        return asked[-1] if asked and (sealed.kind is not Kind.RESULT or len(asked) == 1) else None
+
     def was_scheduled(self, message: object) -> bool:
         """Return True if this very message was scheduled at some time."""
         return any(isinstance(e, Scheduled) and e.message == message for e in self.events)
@@ -253,10 +268,22 @@ class Rehearsal(Generic[In, State, Out]):
         for event in events:
             version = len(self.entries) + 1
             if event.direction == "input":
-                entry = Entry(version, event, input.kind, input.message_id, input.time, input.actor)
+                entry = Entry(version, event, input.kind, input.message_id, input.time, input.actor, cause=input.cause)
             else:
-                entry = Entry(version, event)
+                entry = Entry(version, event, time=input.time)
             self.entries.append(entry)
+
+
+def _answers(sealed: Envelope[Any], event: Any) -> bool:
+    match event:
+        case Scheduled():
+            return sealed.kind is Kind.TIMER and bool(cast("Any", event).message == sealed.message)
+        case Asked(key):
+            return sealed.kind is Kind.ANSWER and key == sealed.task
+        case Sent() | ChildStarted() | FannedOut():
+            return sealed.kind is Kind.RESULT
+        case _:
+            return False
 
 
 def check_workflow(workflow: object, caller: str) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, TypeGuard
 
 from mainspring import Complete, Decisions, Envelope, Event, Fail, Publish, Received, Schedule, Send, Workflow
+from mainspring.core.events import Occurrence
 from mainspring.styles import StateReturningWorkflow
 
 
@@ -304,6 +305,19 @@ class Returning(StateReturningWorkflow[Input, State, Output]):
                 return state, [Publish(Lost(id)), Complete()]
 
 
+class Placed(Matched):
+    """An evolve that asks for its events with their places."""
+
+    def evolve(self, state: State, event: Occurrence[Event[Input, Output]]) -> State | None:  # type: ignore[override]
+        match state, event.event:
+            case New(), Received(Order(_, amount)):
+                return Waiting(amount)
+            case Waiting(), Received(Paid()):
+                return Done()
+            case Waiting(tries=tries), Received(Refused()):
+                return replace(state, tries=tries + 1)
+
+
 FORMS: tuple[type[Workflow[Any, Any, Any]], ...] = (
     Matched,
     Nested,
@@ -313,4 +327,5 @@ FORMS: tuple[type[Workflow[Any, Any, Any]], ...] = (
     SingleDispatched,
     Enveloped,
     Returning,
+    Placed,
 )

@@ -354,7 +354,8 @@ async def _folded(app: Mainspring, name: str) -> Counter[tuple[str, str, str]]:
     for instance in await store.instances(InstanceFilter(workflow=name), 1_000):
         state: Any = entry.workflow.initial_state
         message, source = None, ""
-        for event in entry.recorder.folded(await whole_stream(store, Ref(name, instance.id))):
+        ref = Ref(name, instance.id)
+        for event in entry.recorder.folded(ref, await whole_stream(store, ref)):
             if isinstance(event, Received):
                 if message is not None:
                     counted[source, message, type(state).__name__] += 1

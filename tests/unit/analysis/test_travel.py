@@ -89,7 +89,7 @@ def test_what_a_reset_leaves_behind_is_marked_and_the_state_goes_on_from_there(u
             await quiet(app)
             rows = await whole_stream(app.engine.store, CLAIM)
             entry = app.registry.workflows["Claims"]
-            state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(rows)))
+            state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(CLAIM, live(rows)))
             return await walked(app, CLAIM), state
 
     found, state = run(body)

@@ -14,6 +14,7 @@ import pytest
 
 from mainspring import Decisions, Envelope, Event, Workflow, message
 from mainspring.core.definition import NAME_CHARACTERS, definition_of
+from mainspring.core.events import Occurrence
 from mainspring.errors import DefinitionError
 from tests.unit.core import orders
 
@@ -288,6 +289,22 @@ def test_an_envelope_is_recognised_behind_an_annotation_and_beside_what_cannot_b
 
     assert definition_of(W).wants_envelope
     assert definition_of(Other).wants_envelope
+
+
+@pytest.mark.parametrize(
+    "annotation", [Occurrence, Occurrence[Any], "Occurrence[Hidden]", Annotated[Occurrence[A], ""]]
+)
+def test_an_evolve_that_asks_for_the_place_of_its_events_is_recognised(annotation: Any) -> None:
+    class Bare(Methods, Workflow[A, S, A]): ...
+
+    class Asks(Methods, Workflow[A, S, A]):
+        def evolve(self, state: S, event: Any) -> Any: ...
+
+    Asks.evolve.__annotations__["event"] = annotation
+
+    assert not definition_of(Bare).wants_occurrences
+    assert definition_of(Asks).wants_occurrences
+    assert not definition_of(Asks).decides_on_occurrences
 
 
 NEW_SYNTAX = """

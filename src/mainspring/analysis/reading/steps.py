@@ -268,7 +268,7 @@ class _Step:
         for event in recorded:
             if state is None:
                 return None
-            returned, frame = self._enter("evolve", state, event)
+            returned, frame = self._enter("evolve", state, self._seen(event))
             after = returned.value
             if after == Known(None) or text_of(after) == text_of(state):
                 continue
@@ -282,6 +282,12 @@ class _Step:
             self._evolved.append(place)
             state = after
         return state
+
+    def _seen(self, event: Made) -> Made:
+        """Return an event as evolve asks for it."""
+        if not self._subject.definition.wants_occurrences:
+            return event
+        return Made(events.Occurrence, {"event": event})
 
     def _name(self, state: Value) -> str | None:
         cls = settle_class(self._reader, state)

@@ -81,7 +81,7 @@ def counterfactual(
         for row in rows:
             if row.version < edit.position:
                 story.recall(entry.recorder.entry(ref, row))
-        recorded_state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(rows))
+        recorded_state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(ref, rows))
     except MainspringError:
         raise
     except Exception as error:

@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from mainspring.analysis.replay.branches import Branch, Trace, branches_taken
+from mainspring.core.definition import definition_of
 from mainspring.core.events import Began, StreamEvent
-from mainspring.core.fold import fold
+from mainspring.core.fold import fold, placed
 from mainspring.core.workflow import Workflow
 from mainspring.engine.recording.redecision import decided
 from mainspring.engine.recording.walk import Moment
@@ -116,18 +117,22 @@ def own_files(workflow: Workflow[Any, Any, Any]) -> frozenset[str]:
 def _evolved(workflow: Workflow[Any, Any, Any], moment: Moment) -> tuple[Evolved, ...]:
     """Return the branches of evolve, for each event of a moment for which there are any."""
     found: list[Evolved] = []
-    state = fold(workflow, moment.before, [Began()]) if moment.begins else moment.before
+    definition, state = definition_of(type(workflow)), moment.before
+    if moment.begins:
+        first = moment.happened[0].entry
+        state = fold(workflow, state, placed(definition, [Began()], first.position - 2, first.time))
     for happened in moment.happened:
-        event: Any = happened.entry.event
-        if not event.folded:
+        entry = happened.entry
+        if not entry.event.folded:
             continue
         trace = Trace(own_files(workflow))
         # It was folded before, so that it does not fail; an impure one is decide's and lint's business.
-        state = fold(with_method(workflow, "evolve", _traced(workflow.evolve, trace)), state, [event])
+        seen = placed(definition, [entry.event], entry.position - 1, entry.time, entry.cause)
+        state = fold(with_method(workflow, "evolve", _traced(workflow.evolve, trace)), state, seen)
         taken = branches_taken(trace.ran())
         # Most events mean nothing to evolve, and to say so each time would hide those that do.
         if any(branch.kind != "no case" for branch in taken):
-            found.append(Evolved(happened.entry.position, tuple(taken)))
+            found.append(Evolved(entry.position, tuple(taken)))
     return tuple(found)
 
 

@@ -30,7 +30,7 @@ from mainspring.core.events import (
     TaskClosed,
 )
 from mainspring.core.failures import SendFailed
-from mainspring.core.fold import fold
+from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Envelope, InstanceId, Kind, output_id, type_of
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
@@ -80,6 +80,7 @@ class _Coming(Struct, order=True):
     number: int
     envelope: Any
     timer: int | None = None
+    cause: int | None = None
     kept: bool = False
     inserted: bool = False
 
@@ -129,8 +130,9 @@ class Retelling:
             self._base = entry.position - 1  # the input that begins it records that it began
             return
         if entry.event.folded:
-            events = [cast("Any", entry.event)] if self.entries else [Began(), cast("Any", entry.event)]
-            self.state = fold(self._workflow, self.state, events)
+            if not self.entries:
+                self._fold(Began(), entry.position - 1)
+            self._fold(entry.event, entry.position, entry.cause)
         if isinstance(entry.event, Reset):
             self._timers.clear()  # those that count were set anew right behind it
         if entry.kind is Kind.TIMER and entry.cause is not None:
@@ -152,7 +154,7 @@ class Retelling:
                 replaced = changed and edit.what == "replace"
                 envelope = replace(heard.envelope, message=edit.message) if replaced else heard.envelope
                 timer = heard.cause if envelope.kind is Kind.TIMER else None
-                self._await(heard.time_us, heard.version, envelope, timer, kept=heard.kept)
+                self._await(heard.time_us, heard.version, envelope, timer, heard.cause, kept=heard.kept)
         fired = {coming.timer for coming in self._queue}
         for version, entry in self._timers.items():
             if version not in fired:
@@ -191,7 +193,7 @@ class Retelling:
         elif envelope.kind is Kind.ANSWER and envelope.task not in self._tasks:
             self._leave(coming, "nobody is asked for it by then")
         else:
-            self._step(replace(envelope, time=moment(self._now_us)), begins)
+            self._step(replace(envelope, time=moment(self._now_us)), begins, coming.cause)
 
     def _meant(self, coming: _Coming) -> Envelope[Any]:
         """Return the envelope of an input. An inserted one may be a timer that fires early, or answer a task."""
@@ -215,10 +217,12 @@ class Retelling:
             version = None if coming.inserted else int(coming.place)
             self.untaken.append(Untaken(version, coming.envelope.message, reason))
 
-    def _step(self, envelope: Envelope[Any], begins: bool) -> None:
+    def _step(self, envelope: Envelope[Any], begins: bool, cause: int | None) -> None:
         state = self._workflow.initial_state if begins else self.state
+        now = envelope.time
         try:
-            taken = advanced(self._workflow, self._ledger, step(self._workflow, state, self.version, envelope, begins))
+            taken = step(self._workflow, state, self.version, envelope, begins, now, cause)
+            taken = advanced(self._workflow, self._ledger, taken, now)
         except Exception as error:  # noqa: BLE001  an author's decide or evolve may raise anything; it is the answer
             self.error = f"{told(error)}, on {shown(envelope.message, 200)}"
             return
@@ -249,14 +253,17 @@ class Retelling:
             if answers is None:
                 self.assumed.append(sent)
             done: Compensated[Any] = Compensated(self._ledger.compensation, result)
-            self._record(advanced(self._workflow, self._ledger, self._folded(done)))
+            self._fold(done, self.version + 1, sent.position)
+            taken: Step[Any, Any, Any] = Step([done], self.state, self.version + 1)
+            self._record(advanced(self._workflow, self._ledger, taken, moment(self._now_us)))
         if then is not None:
             id = output_id(InstanceId(self._ref.workflow, self._ref.id), self._ledger.begun_at)
             envelope = Envelope(then, id, moment(self._now_us), self._memory.correlation_id)
             self._await(self._now_us, self.version, envelope)
 
-    def _folded(self, event: Any) -> Step[Any, Any, Any]:
-        return Step([event], fold(self._workflow, self.state, [event]), self.version + 1)
+    def _fold(self, event: Any, position: int, cause: int | None = None) -> None:
+        seen = placed(self._definition, [event], position - 1, moment(self._now_us), cause)
+        self.state = fold(self._workflow, self.state, seen)
 
     # ---- what an event means for what comes
 
@@ -301,7 +308,8 @@ class Retelling:
         if answers is None and isinstance(event, ANSWERABLE) and not self._is_silent(event):
             self.unanswered.append(entry)
         for after_us, heard in answers or ():
-            self._await(self._now_us + after_us, heard.version, self._renamed(heard, entry.position), kept=heard.kept)
+            envelope = self._renamed(heard, entry.position)
+            self._await(self._now_us + after_us, heard.version, envelope, cause=entry.position, kept=heard.kept)
 
     def _is_silent(self, event: StreamEvent[Any, Any]) -> bool:
         return isinstance(event, Sent) and type_of(cast("Any", type(event.message))).name in self._silent
@@ -320,9 +328,8 @@ class Retelling:
         if due_us <= self._until_us:
             message = cast("Scheduled[Any]", entry.event).message
             id, correlation_id = f"{self._ref}/{entry.position}", self._memory.correlation_id
-            self._await(
-                due_us, place, Envelope(message, id, moment(due_us), correlation_id, Kind.TIMER), entry.position
-            )
+            envelope = Envelope(message, id, moment(due_us), correlation_id, Kind.TIMER)
+            self._await(due_us, place, envelope, entry.position, entry.position)
 
     def _await(
         self,
@@ -330,11 +337,12 @@ class Retelling:
         place: float,
         envelope: Envelope[Any],
         timer: int | None = None,
+        cause: int | None = None,
         *,
         kept: bool = False,
         inserted: bool = False,
     ) -> None:
-        coming = _Coming(time_us, place, next(self._numbers), envelope, timer, kept, inserted)
+        coming = _Coming(time_us, place, next(self._numbers), envelope, timer, cause, kept, inserted)
         heapq.heappush(self._queue, coming)
 
 

@@ -28,11 +28,12 @@ from mainspring.analysis.what_if.contrast import (
 )
 from mainspring.core import deadlines
 from mainspring.core.events import Began
-from mainspring.core.fold import fold
+from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Envelope, Kind, type_of
-from mainspring.core.step import step
+from mainspring.core.step import asked_of, step
+from mainspring.engine.recording.answered_commands import answered_by
 from mainspring.engine.recording.event_rows import is_folded, is_unkept
-from mainspring.engine.recording.stored_values import read_context
+from mainspring.engine.recording.stored_values import moment, read_context
 from mainspring.engine.recording.walk import Walk, back_to
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (
@@ -162,7 +163,7 @@ class Comparison(Walk):
             case "Migrated":
                 self._forget_what_was_decided_before()
             case _ if self._sees(row):
-                self.state = self._folded([self._event(row)], row)
+                self.state = self._folded(self._seen([row], [self._event(row)], False), row)
             case _:
                 pass  # what operators did is beside the fold
         self._settle(row.version, row.version, None)
@@ -201,17 +202,18 @@ class Comparison(Walk):
         message, state = class_of(envelope.message), class_of(before)
         try:
             guard = self._watch.guard(self.ref.workflow, message, state)
+            at = (head.version - 1 - begins, envelope, begins, *self._recorded(head))
             if guard is None:
-                taken = step(self.workflow, before, head.version - 1, envelope, begins)
+                taken = step(self.workflow, before, *at)
             else:
                 with guard:
-                    taken = step(self.workflow, before, head.version - 1, envelope, begins)
+                    taken = step(self.workflow, before, *at)
         except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
             if isinstance(error, ImpureCallError):
                 self._watch.caught(self.ref.workflow, message, state)
             try:
                 with self._watch.guard(self.ref.workflow, message, state) or nullcontext():
-                    self.state = self._folded([_BEGAN, *events] if begins else events, head)
+                    self.state = self._folded(self._seen(group, events, begins), head)
             except ImpureCallError as impure:
                 raise StopWalkError from impure  # told already: the guard only insists on it
             self._add_error(head, envelope, before, error)
@@ -220,7 +222,7 @@ class Comparison(Walk):
             if decided == events[1:]:
                 self.state = taken.state
             else:
-                self.state = self._folded([_BEGAN, *events] if begins else events, head)
+                self.state = self._folded(self._seen(group, events, begins), head)
                 was, now = events[1:], decided
                 if begins:
                     was, now = deadlines.compared(self.entry.definition, was, now)
@@ -260,6 +262,19 @@ class Comparison(Walk):
         except CodecError as error:
             self._add("unreadable", f"{row.event} is no event that is known here", row.version, (str(error), STOPPED))
             raise StopWalkError from error
+
+    def _recorded(self, row: EventRow) -> tuple[datetime | None, int | None]:
+        """Return when an input was recorded and what it answers, where the workflow asks for that."""
+        wants = self.entry.definition.wants_occurrences
+        return (moment(row.time_us), answered_by(self.ref, row)) if wants else (None, None)
+
+    def _seen(self, group: Sequence[EventRow], events: Sequence[Any], begins: bool) -> Sequence[Any]:
+        """Return recorded events as a fold asks for them, behind the Began of an input that begins."""
+        seen = [self._recorder.as_folded(self.ref, row, event) for row, event in zip(group, events, strict=True)]
+        if not begins:
+            return seen
+        head = group[0]
+        return [*placed(self.entry.definition, [_BEGAN], head.version - 2, self._recorded(head)[0]), *seen]
 
     def _folded(self, events: Sequence[Any], row: EventRow) -> Any:
         state = self.state
@@ -312,16 +327,18 @@ class Comparison(Walk):
             what = f"{self._place(message, before)}: it is not pure and calls {error.call}"
         elif isinstance(error, MainspringError):
             what = f"{self._place(message, before)}: what is decided is refused, {raised}"
-        elif envelope is not None and self._decides(envelope, before):
+        elif envelope is not None and self._decides(row, envelope, before):
             what = f"{self._place(message, before)}: evolve raises {raised} on what is decided"
         else:
             what = f"{self._place(message, before)}: decide raises {raised}"
         self._add("error", what, row.version, lambda: (self._head(message, before), told(error, SHOWN_CHARACTERS)))
 
-    def _decides(self, envelope: Envelope[Any], before: Any) -> bool:
+    def _decides(self, row: EventRow, envelope: Envelope[Any], before: Any) -> bool:
         """Tell whether decide comes to an end; then the error is one of the evolve behind it."""
+        definition, begins = self.entry.definition, row.event == "InitiatedBy"
+        asked = asked_of(definition, envelope, row.version - 1 - begins, begins, *self._recorded(row))
         try:
-            self.workflow.decide_on(envelope if self.entry.definition.wants_envelope else envelope.message, before)
+            self.workflow.decide_on(asked, before)
         except Exception:  # noqa: BLE001  it is the one that is being told
             return False
         return True

@@ -31,7 +31,6 @@ from mainspring.analysis.what_if.old_code import (
     write_frame,
 )
 from mainspring.app import Mainspring
-from mainspring.core.events import Began
 from mainspring.engine.registry import Registry
 from mainspring.errors import CodecError, told
 from mainspring.port.records import EventRow, Ref
@@ -123,7 +122,7 @@ class _States(Comparison):
         events = [self._event(row) for row in group]
         guard = self._watch.guard(self.ref.workflow, class_of(events[0].message), class_of(self.state))
         with guard or nullcontext():
-            self.state = self._folded([Began(), *events] if begins else events, head)
+            self.state = self._folded(self._seen(group, events, begins), head)
         self._settle(head.version, group[-1].version, None)
 
     def _settle(self, input: int, version: int, before: Any) -> None:

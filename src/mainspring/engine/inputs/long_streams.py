@@ -96,7 +96,8 @@ def _take(folded: Folded, entry: WorkflowEntry, ref: Ref, page: list[EventRow]) 
     if folded.error is not None:
         return
     try:
-        folded.state = entry.watch.call(Load(ref, f"{len(page)} recorded events"), _fold, entry, folded.state, page)
+        load = Load(ref, f"{len(page)} recorded events")
+        folded.state = entry.watch.call(load, _fold, entry, ref, folded.state, page)
     except Exception as error:  # noqa: BLE001  as above
         folded.error = error
 
@@ -111,14 +112,15 @@ def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
 def state_by(entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow]) -> Any:
     """Return the state that those of a stream's first events lead to that count."""
     load = Load(ref, f"{len(rows):,} recorded events at once")
-    return entry.watch.call(load, _fold, entry, entry.workflow.initial_state, live(rows))
+    return entry.watch.call(load, _fold, entry, ref, entry.workflow.initial_state, live(rows))
 
 
 def _state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     snapshot = loaded.snapshot
     state: Any = entry.workflow.initial_state if snapshot is None else entry.recorder.state(snapshot)
-    return _fold(entry, state, live(loaded.events)), snapshot.version if snapshot else 0
+    ref = Ref(loaded.row.workflow, loaded.row.id)
+    return _fold(entry, ref, state, live(loaded.events)), snapshot.version if snapshot else 0
 
 
-def _fold(entry: WorkflowEntry, state: Any, rows: Sequence[EventRow]) -> Any:
-    return fold(entry.workflow, state, entry.recorder.folded(rows))
+def _fold(entry: WorkflowEntry, ref: Ref, state: Any, rows: Sequence[EventRow]) -> Any:
+    return fold(entry.workflow, state, entry.recorder.folded(ref, rows))

@@ -21,3 +21,10 @@ def command_sought(pending: Pending, *, trims: bool) -> int | None:
     if pending.kind is Kind.RESULT:
         return pending.cause
     return caused_by(pending.ref, pending.context) if pending.kind is Kind.REPLY else None
+
+
+def answered(pending: Pending) -> int | None:
+    """Return the version of what an input answers, as its row is going to say."""
+    if pending.cause is not None or pending.kind not in (Kind.REPLY, Kind.ANSWER):
+        return pending.cause
+    return caused_by(pending.ref, pending.context)

@@ -406,8 +406,9 @@ class Operations:
 
     async def _folded(self, loaded: Loaded, unit: Unit) -> Unit:
         """Return a unit with the name of the state that its events lead to."""
-        entry = pinned(self._entry(Ref(unit.workflow, unit.instance)), loaded)
-        events = () if entry is None else entry.recorder.folded(list(unit.events))
+        ref = Ref(unit.workflow, unit.instance)
+        entry = pinned(self._entry(ref), loaded)
+        events = () if entry is None else entry.recorder.folded(ref, unit.events)
         if entry is None or not events:
             return unit
         try:

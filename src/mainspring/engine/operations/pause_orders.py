@@ -58,7 +58,7 @@ async def read_orders(store: Store) -> Orders:
     if row is None or not row.version or row.status in ENDED:
         return Orders(row)
     try:
-        events = _entry().recorder.folded(list(await _counting(store, row.version)))
+        events = _entry().recorder.folded(FLEET, list(await _counting(store, row.version)))
         return Orders(row, fold(_entry().workflow, Paused(), events))
     except Exception as error:
         if _is_trouble(error):
@@ -107,7 +107,7 @@ class PauseOrders:
         envelope = pending.envelope(whole=False)
         taken = step(entry.workflow, found.state, lane.version, envelope, begins=anew or not lane.version)
         # It carries nothing out.
-        unit, _ = StepUnits(self._store, self._registry, lambda _: 0).stepped(lane, pending, taken, anew=anew)
+        unit, _ = StepUnits(self._registry, lambda _: 0).stepped(lane, pending, taken, now_us, anew=anew)
         return replace(unit, direct=False)  # nothing that waits in the inbox stands before it
 
 

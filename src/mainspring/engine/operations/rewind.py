@@ -96,7 +96,7 @@ class Rewind(Struct, frozen=True):
             key = ARMED if read_detail(sent.detail).compensate is not None else None
             outputs.append(OutputRow(sent.version, "send", command(sent), key=key))
         # What is set anew is folded anew, now as at every load.
-        state = fold(entry.workflow, self.state, entry.recorder.folded(events))
+        state = fold(entry.workflow, self.state, entry.recorder.folded(Ref(row.workflow, row.id), events))
         return Unit(
             row.workflow,
             row.id,

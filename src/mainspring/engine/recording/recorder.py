@@ -24,6 +24,7 @@ from mainspring.core.events import (
     InitiatedBy,
     Kept,
     Migrated,
+    Occurrence,
     Published,
     Received,
     Replied,
@@ -90,9 +91,11 @@ class Recorder:
     'Began'
     """
 
-    def __init__(self, messages: Codec, states: Codec) -> None:
+    def __init__(self, messages: Codec, states: Codec, *, occurrences: bool = False) -> None:
         self._codec = messages
         self._states = states
+        # Whether evolve asks for events with their places in the stream.
+        self._occurrences = occurrences
 
     def step_rows(
         self,
@@ -323,9 +326,18 @@ class Recorder:
         """Return the state of a snapshot."""
         return self._states.decode(snapshot.type, snapshot.type_version, snapshot.body)
 
-    def folded(self, rows: Sequence[EventRow]) -> list[Any]:
-        """Return the events of those rows that a fold sees. Which of a whole stream count, `branches` says."""
+    def folded(self, ref: Ref, rows: Sequence[EventRow]) -> list[Any]:
+        """Return the events of those rows that a fold sees, as it asks for them. `branches` says which rows count."""
+        if self._occurrences:
+            return [self.as_folded(ref, row, self.event(row)) for row in rows if is_folded(row)]
         return [self.event(row) for row in rows if is_folded(row)]
+
+    def as_folded(self, ref: Ref, row: EventRow, event: Any) -> Any:
+        """Return the event of a row as a fold asks for it: bare, or with its place in the stream."""
+        if not self._occurrences:
+            return event
+        cause = answered_by(ref, row) if event.direction == "input" else None
+        return Occurrence(event, moment(row.time_us), row.version, cause)
 
     def entry(self, ref: Ref, row: EventRow, *, told: bool = False) -> Entry:
         """Return a row as a line of the stream; `told`, for people: an erased message does not keep it from them."""

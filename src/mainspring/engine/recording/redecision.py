@@ -83,7 +83,9 @@ def decided(
 ) -> list[StreamEvent[Any, Any]]:
     """Return what is decided for the input of a moment, as it would come back from a store."""
     recorder = entry.recorder
-    taken = step(workflow, moment.before, moment.position - 1, envelope, moment.begins)
+    first = moment.happened[0].entry
+    after = moment.position - 1 - moment.begins
+    taken = step(workflow, moment.before, after, envelope, moment.begins, first.time, first.cause)
     return [recorder.event(row_of(recorder, event)) for event in taken.events[2 if moment.begins else 1 :]]
 
 

@@ -312,7 +312,7 @@ class Journey(Walk):
             try:
                 entry = self.entry.recorder.entry(self.ref, row)
                 what = "folded"
-                self.state = fold(self.workflow, before, [entry.event])  # pyright: ignore[reportArgumentType]  what is no Event is not folded
+                self.state = fold(self.workflow, before, [self.entry.recorder.as_folded(self.ref, row, entry.event)])
             except Exception as error:  # noqa: BLE001  an author's upcaster or evolve may raise anything; it is the answer
                 erased = error if isinstance(error, ErasedError) else None
                 self.stopped = Stopped(row.version, f"cannot be {what}: {told(error)}", erased)

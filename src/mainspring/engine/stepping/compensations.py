@@ -6,12 +6,13 @@ from typing import Any
 
 from mainspring.core.events import Compensated, Kept
 from mainspring.core.failures import Undone
-from mainspring.core.fold import fold
+from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step
 from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.stepping.disposition import Disposition, Fault, late
 from mainspring.engine.stepping.step_unit import Made, StepUnits
 from mainspring.engine.stepping.units import Units
@@ -24,34 +25,37 @@ class Compensations:
         self._steps = steps
         self._units = units
 
-    def advanced(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False) -> Made | None:
+    def advanced(
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], now_us: int, *, anew: bool = False
+    ) -> Made | None:
         """Return the unit of a step with what is to be undone next, or that nothing is left."""
         ledger = _ledger(lane, pending)
         if ledger is None:
             return None
-        whole = lane.entry.watch.call(pending, advanced, lane.entry.workflow, ledger, taken)
-        return self._steps.undone(lane, pending, whole, ledger, anew=anew)
+        whole = lane.entry.watch.call(pending, advanced, lane.entry.workflow, ledger, taken, moment(now_us))
+        return self._steps.undone(lane, pending, whole, now_us, ledger, anew=anew)
 
-    def meanwhile(self, lane: Lane, pending: Pending) -> Made | Disposition | None:
+    def meanwhile(self, lane: Lane, pending: Pending, now_us: int) -> Made | Disposition | None:
         """Return what becomes of an input while something is undone: it is what that led to, or it came late."""
         ledger = _ledger(lane, pending)
         if ledger is None:
             return None
         if pending.cause is not None and pending.cause == ledger.under:
-            return self._carried_out(lane, pending, ledger)
+            return self._carried_out(lane, pending, ledger, now_us)
         if pending.kind is not Kind.TIMER and pending.cause is not None:
             unit = self._units.kept(lane, pending)
             ledger.take(lane.version, Kept(pending.message))
             return unit, []
         return late(lane, pending)
 
-    def _carried_out(self, lane: Lane, pending: Pending, ledger: Ledger) -> Made | Disposition | None:
+    def _carried_out(self, lane: Lane, pending: Pending, ledger: Ledger, now_us: int) -> Made | Disposition | None:
         """Record that a compensation was carried out, and send the next one, or end."""
         result = None if isinstance(pending.message, Undone) else pending.message
         compensated = Compensated(ledger.compensation, result)
         try:
-            state = lane.entry.watch.call(pending, fold, lane.entry.workflow, lane.state, [compensated])
-            return self.advanced(lane, pending, Step([compensated], state, lane.version + 1))
+            seen = placed(lane.entry.definition, [compensated], lane.version, moment(now_us), pending.cause)
+            state = lane.entry.watch.call(pending, fold, lane.entry.workflow, lane.state, seen)
+            return self.advanced(lane, pending, Step([compensated], state, lane.version + 1), now_us)
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
             return Fault(error)
 

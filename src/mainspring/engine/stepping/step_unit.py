@@ -57,7 +57,6 @@ from mainspring.port.records import (
     Status,
     Unit,
 )
-from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening, TaskWork
 
 Made: TypeAlias = tuple[Unit, list[tuple[OutputClaim, Any]]]
@@ -136,14 +135,18 @@ class StepRows:
 class StepUnits:
     """Makes the units of steps. Each moves its lane at once: the next step builds on it, committed or not."""
 
-    def __init__(self, store: Store, registry: Registry, capacity: Callable[[str], int]) -> None:
-        self._store = store
+    def __init__(self, registry: Registry, capacity: Callable[[str], int]) -> None:
         self._registry = registry
         # How many outputs for a destination this worker may claim.
         self._capacity = capacity
 
-    def stepped(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False) -> Made:
-        """Return the unit of a step, with what is to be dispatched of it."""
+    def stepped(
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], now_us: int, *, anew: bool = False
+    ) -> Made:
+        """Return the unit of a step, with what is to be dispatched of it.
+
+        `now_us` is when it is recorded: the time by which evolve and the style of the workflow went too.
+        """
         before, cause = lane.version, pending.cause
         state_name = lane.entry.definition.states[type(taken.state)]
         if before == 0 or anew:
@@ -153,11 +156,11 @@ class StepUnits:
             lane.trims = lane.entry.definition.history == "state"
         elif lane.trims:
             _check_trims(lane, taken, anew=anew)
-        written = self._written(lane, pending, taken, state_name)
+        written = self._written(lane, pending, taken, now_us, state_name)
         attributes = _attributes(lane, taken.state) if lane.entry.searchable else None
         ended = written.status != "running"
         if written.status in ENDED:
-            self._tell_of_end(lane, pending, written)
+            self._tell_of_end(lane, pending, written, now_us)
         snapshot = self._snapshot(lane, taken, ended=ended)
         lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, written.reason
         lane.result = written.result
@@ -196,26 +199,27 @@ class StepUnits:
         )
         return unit, written.claims
 
-    def undone(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], ledger: Ledger, *, anew: bool) -> Made:
+    def undone(
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], now_us: int, ledger: Ledger, *, anew: bool
+    ) -> Made:
         """Return the unit of a step in which something is to be undone, or the last of it was."""
-        unit, claims = self.stepped(lane, pending, taken, anew=anew)
+        unit, claims = self.stepped(lane, pending, taken, now_us, anew=anew)
         begins = ledger.begun_at > (unit.expected_version or 0)
         accepts = unit.accepts
         if ledger.active:
             lane.status, lane.error = "compensating", ledger.reason
         elif lane.status not in ENDED:
             lane.status = "running"
-            accepts = (
-                *accepts,
-                *then_rows(lane.entry.recorder, lane.ref, ledger, pending.context, self._store.now_us()),
-            )
+            accepts = (*accepts, *then_rows(lane.entry.recorder, lane.ref, ledger, pending.context, now_us))
         lane.phase = Phase.DRAINING if begins or lane.ended else Phase.OPEN
         cancel_all = "forward" if begins else unit.cancel_all
         return replace(unit, status=lane.status, error=lane.error, cancel_all=cancel_all, accepts=accepts), claims
 
-    def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> StepRows:
+    def _written(
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], now_us: int, state_name: str
+    ) -> StepRows:
         """Return the events of a step as rows, with what is to be carried out and cancelled."""
-        now_us, context = self._store.now_us(), b""
+        context = b""
         written = StepRows(lane.asked)
         events: Sequence[Any] = taken.events
         rows = written.rows = lane.entry.recorder.step_rows(
@@ -251,7 +255,7 @@ class StepUnits:
         mark = CHILDREN_MARK if lane.children else ""
         return lane.entry.recorder.snapshot(taken.state, taken.version, lane.entry.fingerprint + mark)
 
-    def _tell_of_end(self, lane: Lane, pending: Pending, written: StepRows) -> None:
+    def _tell_of_end(self, lane: Lane, pending: Pending, written: StepRows, now_us: int) -> None:
         """Add what notifies a parent of the instance's end, and children."""
         ended = end_output(written.rows[-1], lane.entry.name, written.status, lane.context, children=lane.children)
         if ended is None:
@@ -260,7 +264,7 @@ class StepUnits:
         written.rows[-1] = row
         written.outputs.append(output)
         if output.claimed:
-            claim = self._claim(lane, output, row, self._store.now_us(), self._output_context(pending))
+            claim = self._claim(lane, output, row, now_us, self._output_context(pending))
             written.claims.append((claim, written.result))
 
     def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow | None:

@@ -19,7 +19,7 @@ from mainspring.engine.inputs.budget import look
 from mainspring.engine.inputs.lanes import Lane, Lanes, Phase
 from mainspring.engine.inputs.loader import Loader
 from mainspring.engine.inputs.pending import Inputs, Pending, ReceiptStatus
-from mainspring.engine.inputs.sought_command import command_sought
+from mainspring.engine.inputs.sought_command import answered, command_sought
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.outputs.dispatcher import Dispatcher
@@ -95,7 +95,7 @@ class Stepper:
         self._ends = ends
         # Results are inputs: the dispatcher that carries outputs out gets this stepper to return them to.
         self.dispatcher = outputs(self)
-        self._steps = StepUnits(store, registry, self.dispatcher.capacity)
+        self._steps = StepUnits(registry, self.dispatcher.capacity)
         self._units = Units(store, registry)
         self._duplicates = Duplicates(self._units, committer, wakeups, self.dispatcher.settlements)
         self._compensations = Compensations(self._steps, self._units)
@@ -239,7 +239,7 @@ class Stepper:
 
     def _undo(self, lane: Lane, pending: Pending) -> None:
         """Take an input while the instance is being compensated."""
-        found = self._compensations.meanwhile(lane, pending)
+        found = self._compensations.meanwhile(lane, pending, self._store.now_us())
         if isinstance(found, tuple):
             self._commit(lane, pending, found[0], "stepped", found[1])
         elif found is not None:
@@ -251,21 +251,22 @@ class Stepper:
         self._commit(lane, pending, unit, "dead letter")
 
     def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
-        wants = lane.entry.definition.wants_envelope
-        if wants and (sought := command_sought(pending, trims=lane.trims)) is not None:
+        definition, now_us = lane.entry.definition, self._store.now_us()
+        if (wants := definition.wants_envelope) and (sought := command_sought(pending, trims=lane.trims)) is not None:
             self._loader.recall(lane, pending, sought)
             return
         lane.steps_left -= 1
         try:
             if lane.steps_left < 0:
-                look(lane, lane.entry.budget, pending, self._store.now_us())
-            envelope = pending.envelope(whole=wants)
+                look(lane, lane.entry.budget, pending, now_us)
             begins = anew or lane.version == 0
-            taken = self._watch.call(pending, step, lane.entry.workflow, lane.state, lane.version, envelope, begins)
+            at = (lane.entry.workflow, lane.state, lane.version, pending.envelope(whole=wants), begins)
+            place = (moment(now_us), answered(pending)) if definition.wants_occurrences else ()
+            taken = self._watch.call(pending, step, *at, *place)
             if type(taken.events[-1]) is Compensating:
-                made = self._compensations.advanced(lane, pending, taken, anew=anew)
+                made = self._compensations.advanced(lane, pending, taken, now_us, anew=anew)
             else:
-                made = self._steps.stepped(lane, pending, taken, anew=anew)
+                made = self._steps.stepped(lane, pending, taken, now_us, anew=anew)
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
             if anew:
                 # It has ended well, and stays so.
