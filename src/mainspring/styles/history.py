@@ -7,14 +7,17 @@ external event belong to this style alone: its tasks are what handlers do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from datetime import timedelta
+from math import isfinite
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
-from msgspec import Struct
-
-from mainspring.core.decisions import Complete, Decision, Fail, Schedule, Send
-from mainspring.core.events import Completed, Event, Failed, Received, Scheduled, Sent
+from mainspring.core.decisions import LONGEST_DELAY, Complete, Decision, Fail, Schedule, Send
+from mainspring.core.definition import definition_of
+from mainspring.core.events import Completed, Event, Failed, Occurrence, Received, Scheduled, Sent
+from mainspring.core.failures import SendFailed
 from mainspring.core.workflow import Workflow
-from mainspring.errors import InvalidDecisionError, shown
+from mainspring.errors import DefinitionError, InvalidDecisionError, shown
+from mainspring.styles.history_events import History
 from mainspring.styles.history_words import (
     CompleteWorkflow,
     ExternalEventReceived,
@@ -27,6 +30,8 @@ from mainspring.styles.history_words import (
     ScheduleTask,
     StartTimer,
     StartWorkflow,
+    TaskCompleted,
+    TaskFailed,
     TaskScheduled,
     TimerFired,
     TimerScheduled,
@@ -40,19 +45,7 @@ from mainspring.styles.history_words import (
 _Decision: TypeAlias = Decision[HistoryInput, HistoryOutput]
 _Event: TypeAlias = Event[HistoryInput, HistoryOutput]
 
-
-class History(Struct, frozen=True):
-    """What has happened, oldest first: the state of a workflow in this style.
-
-    >>> History().appended(WorkflowStarted("o-1", None)).events
-    (WorkflowStarted(workflow_id='o-1', input=None),)
-    """
-
-    events: tuple[HistoryEvent, ...] = ()
-
-    def appended(self, event: HistoryEvent) -> History:
-        """Return the history with one event more."""
-        return History((*self.events, event))
+_INPUTS_OF_THE_DEAF: Final[Any] = StartWorkflow | TaskCompleted | TaskFailed | TimerFired | ExternalEventReceived
 
 
 class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput]):
@@ -73,63 +66,109 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput]):
     initial_state = History()
     snapshot_every = None  # the state is the history: a copy of it would save nothing
 
+    on_task_error: ClassVar[Literal["fail", "suspend"]] = "fail"
+    """What a task means whose handler gave up: `fail`, it is in the history as TaskFailed; `suspend`, the instance
+    stops, the task is a dead letter, and the instance goes on when that was retried."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.on_task_error not in ("fail", "suspend"):
+            problem = f"has on_task_error = {shown(cls.on_task_error, 80)}"
+            raise DefinitionError(cls.__name__, problem, 'Use "fail" or "suspend".')
+        # Whoever has SendFailed among the inputs hears of it; whoever has not is suspended.
+        inputs: Any = HistoryInput if cls.on_task_error == "fail" else _INPUTS_OF_THE_DEAF
+        cls.__orig_bases__ = (Workflow[inputs, History, HistoryOutput],)
+
     def route(self, message: HistoryInput, /) -> str | None:
         match message:
             case StartWorkflow(workflow_id) | ExternalEventReceived(workflow_id):
                 return workflow_id
+            case TaskCompleted() | TaskFailed():
+                return message.workflow_id  # without one it comes back to the instance that asked, past route
             case _:
-                return None  # results and timers come back to the instance that asked, past route
+                return None
 
-    def decide(self, events: Sequence[HistoryEvent], /) -> Sequence[HistoryCommand]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def decide(self, events: History, /) -> Sequence[HistoryCommand]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the commands that should exist by now, those already given among them."""
         raise NotImplementedError
 
-    def decide_on(self, asked: Any, state: History, /) -> list[_Decision]:
-        events = state.appended(_entered(asked)).events
-        return list(_new_decisions(type(self).__name__, events, self.decide(events)))
+    def decide_on(self, asked: Occurrence[Received[Any]], state: History, /) -> list[_Decision]:
+        happened = _entered(asked.event.message, asked, state)
+        if happened is None:
+            return []
+        events = state.before(happened)
+        return list(_new_decisions(definition_of(type(self)).name, events, self.decide(events)))
 
-    def evolve(self, state: History, event: _Event, /) -> History | None:
-        happened = _happened(event)
-        return None if happened is None else state.appended(happened)
+    def evolve(self, state: History, event: Occurrence[_Event], /) -> History | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        happened = _happened(event, state)
+        return None if happened is None else state.appended(happened, event.position)
 
 
-def _entered(message: HistoryInput) -> HistoryEvent:
-    return WorkflowStarted(message.workflow_id, message.input) if isinstance(message, StartWorkflow) else message
+def _entered(message: HistoryInput, at: Occurrence[Any], before: History) -> HistoryEvent | None:
+    """Return the event that an input is; None for what is passed over: the end of no task, or of one that has ended."""
+    time = at.time.timestamp()
+    match message:
+        case StartWorkflow(workflow_id, input):
+            return WorkflowStarted(workflow_id, input, time)
+        case ExternalEventReceived(workflow_id, event_name, payload):
+            return ExternalEventReceived(workflow_id, event_name, payload, time)
+        case TimerFired(timer_id):
+            return TimerFired(timer_id, time)
+        case TaskCompleted(task_id, result):
+            return TaskCompleted(task_id, result, time) if _is_open(before, task_id) else None
+        case TaskFailed(task_id, error):
+            return TaskFailed(task_id, error, time) if _is_open(before, task_id) else None
+        case SendFailed():
+            task_id = _task_of(message, at, before)
+            return TaskFailed(task_id, message.error, time) if _is_open(before, task_id) else None
 
 
-def _happened(event: _Event) -> HistoryEvent | None:
-    match event:
+def _is_open(events: History, task_id: str) -> bool:
+    return events.has_scheduled(task_id) and events.end_of(task_id) is None
+
+
+def _task_of(failed: SendFailed, at: Occurrence[Any], before: History) -> str:
+    """Return the id of the task that failed. A command that is too large does not stand in the failure."""
+    command = failed.command
+    if not isinstance(command, dict):
+        return before.task_at(at.cause) or ""
+    return cast("dict[str, Any]", command).get("task_id", "")
+
+
+def _happened(at: Occurrence[_Event], before: History) -> HistoryEvent | None:
+    time = at.time.timestamp()
+    match at.event:
         case Received(message):
-            return _entered(message)
-        case Sent(RunTask(task_id, task_name, input)):
-            return TaskScheduled(task_id, task_name, input)
-        case Scheduled(TimerFired(timer_id), after) if after is not None:
-            return TimerScheduled(timer_id, after)
+            return _entered(message, at, before)
+        case Sent(RunTask(task_id, task_name, input)) if not before.has_scheduled(task_id):
+            return TaskScheduled(task_id, task_name, input, time)
+        case Scheduled(TimerFired(timer_id), after) if after is not None and not before.has_started(timer_id):
+            return TimerScheduled(timer_id, (at.time + after).timestamp(), time)
         case Completed(result):
-            return WorkflowCompleted(result.value if isinstance(result, WorkflowResult) else None)
+            return WorkflowCompleted(result.value if isinstance(result, WorkflowResult) else None, time)
         case Failed(reason):
-            return WorkflowFailed(reason)
+            return WorkflowFailed(reason, time)
         case _:
             return None
 
 
-def _new_decisions(name: str, events: Sequence[HistoryEvent], commands: Any) -> Iterator[_Decision]:
+def _new_decisions(name: str, events: History, commands: Any) -> Iterator[_Decision]:
     """Yield the decisions for what the history does not hold yet; nothing follows an end."""
     if not isinstance(commands, (list, tuple)):
         problem = f"{name} decided {shown(commands)}, which is no list of commands"
         raise InvalidDecisionError(problem, "Return a list, as in [CompleteWorkflow(…)], or [] to wait.")
-    tasks = {event.task_id for event in events if isinstance(event, TaskScheduled)}
-    timers = {event.timer_id for event in events if isinstance(event, TimerScheduled)}
+    given: set[tuple[str, str]] = set()
     for command in cast("Sequence[HistoryCommand]", commands):
         match command:
             case ScheduleTask(task_id, task_name, input):
-                if task_id not in tasks:
-                    tasks.add(task_id)
-                    yield Send(RunTask(task_id, task_name, input))
+                if not events.has_scheduled(task_id) and ("task", task_id) not in given:
+                    given.add(("task", task_id))
+                    yield Send(RunTask(task_id, task_name, input, _workflow_id(events), name))
             case StartTimer(timer_id, delay):
-                if timer_id not in timers:
-                    timers.add(timer_id)
-                    yield Schedule(TimerFired(timer_id), after=delay, key=timer_id)
+                after = _delay(name, timer_id, delay)
+                if not events.has_started(timer_id) and ("timer", timer_id) not in given:
+                    given.add(("timer", timer_id))
+                    yield Schedule(TimerFired(timer_id), after=after, key=timer_id)
             case CompleteWorkflow(result):
                 yield Complete(WorkflowResult(result))
                 return
@@ -143,3 +182,17 @@ def _new_decisions(name: str, events: Sequence[HistoryEvent], commands: Any) -> 
                 raise InvalidDecisionError(
                     problem, "Use ScheduleTask, StartTimer, WaitForEvent, Complete… or FailWorkflow."
                 )
+
+
+def _workflow_id(events: History) -> str:
+    first = events[0]
+    return first.workflow_id if isinstance(first, WorkflowStarted) else ""
+
+
+def _delay(name: str, timer_id: str, delay: Any) -> timedelta:
+    """Return how long a timer runs; a number is seconds."""
+    seconds: Any = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    if type(seconds) in (int, float) and isfinite(seconds) and 0 <= seconds <= LONGEST_DELAY.total_seconds():
+        return delay if isinstance(delay, timedelta) else timedelta(seconds=seconds)
+    problem = f"{name} starts the timer {shown(timer_id, 80)} with a delay of {shown(delay, 80)}"
+    raise InvalidDecisionError(problem, "Give seconds from 0 on, as in 90 or 0.5, or a timedelta.")

@@ -1,109 +1,131 @@
-"""The words of the history style: its inputs, outputs, events and commands."""
+"""The words of the history style: its inputs, outputs, events and commands.
+
+A word is equal to another when all that has to be written of it is. What has a default is beside that: a timestamp is
+put in when the event is recorded, whatever a sender wrote, and an address only says where to.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class StartWorkflow:
+from mainspring.core.failures import SendFailed
+
+
+class _Word(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        fields = self.__struct_fields__
+        required = fields[: len(fields) - len(self.__struct_defaults__)]
+        return all(getattr(self, name) == getattr(other, name) for name in required)
+
+    def __hash__(self) -> int:
+        # Inputs and results are mostly dicts, which have none.
+        return hash((type(self), getattr(self, self.__struct_fields__[0])))
+
+
+class _Addressed(_Word, frozen=True, kw_only=True):
+    workflow_id: str | None = None
+
+
+class StartWorkflow(_Word, frozen=True):
     """Input: begin."""
 
     workflow_id: str
     input: Any
 
 
-@dataclass(frozen=True)
-class TaskCompleted:
-    """Input and event: a task was done. A handler of RunTask returns it."""
+class TaskCompleted(_Addressed, frozen=True):
+    """Input and event: a task was done. A handler of RunTask returns it; sent from elsewhere it has a `workflow_id`."""
 
     task_id: str
     result: Any
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class TaskFailed:
+class TaskFailed(_Addressed, frozen=True):
     """Input and event: a task could not be done."""
 
     task_id: str
     error: str
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class TimerFired:
+class TimerFired(_Word, frozen=True):
     """Input and event: a timer is due."""
 
     timer_id: str
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class ExternalEventReceived:
+class ExternalEventReceived(_Word, frozen=True):
     """Input and event: something happened outside."""
 
     workflow_id: str
     event_name: str
     payload: Any
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class RunTask:
+class RunTask(_Word, frozen=True):
     """Output: what a handler is asked to do."""
 
     task_id: str
     task_name: str
     input: Any
+    workflow_id: str = ""
+    workflow: str = ""
 
 
-@dataclass(frozen=True)
-class WorkflowResult:
+class WorkflowResult(_Word, frozen=True):
     """Output: the result of a completed workflow."""
 
     value: Any
 
 
-@dataclass(frozen=True)
-class WorkflowStarted:
+class WorkflowStarted(_Word, frozen=True):
     """Event: the workflow started."""
 
     workflow_id: str
     input: Any
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class TaskScheduled:
+class TaskScheduled(_Word, frozen=True):
     """Event: a task was handed to its handler."""
 
     task_id: str
     task_name: str
     input: Any
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class TimerScheduled:
-    """Event: a timer runs."""
+class TimerScheduled(_Word, frozen=True):
+    """Event: a timer runs, until `fire_at`, in Unix seconds like all timestamps."""
 
     timer_id: str
-    delay: timedelta
+    fire_at: float
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class WorkflowCompleted:
+class WorkflowCompleted(_Word, frozen=True):
     """Event: the workflow ended well."""
 
     result: Any
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class WorkflowFailed:
+class WorkflowFailed(_Word, frozen=True):
     """Event: the workflow ended badly."""
 
     error: str
+    timestamp: float = 0.0
 
 
-@dataclass(frozen=True)
-class ScheduleTask:
+class ScheduleTask(_Word, frozen=True):
     """Command: have a task done, once per id."""
 
     task_id: str
@@ -111,36 +133,32 @@ class ScheduleTask:
     input: Any
 
 
-@dataclass(frozen=True)
-class StartTimer:
-    """Command: get a message when a delay is over, once per id."""
+class StartTimer(_Word, frozen=True):
+    """Command: get a message when a delay is over, once per id. A number is seconds."""
 
     timer_id: str
-    delay: timedelta
+    delay: timedelta | float
 
 
-@dataclass(frozen=True)
-class WaitForEvent:
+class WaitForEvent(_Word, frozen=True):
     """Command: nothing to do but wait. It is there for the reader."""
 
     event_name: str
 
 
-@dataclass(frozen=True)
-class CompleteWorkflow:
+class CompleteWorkflow(_Word, frozen=True):
     """Command: end well."""
 
     result: Any
 
 
-@dataclass(frozen=True)
-class FailWorkflow:
+class FailWorkflow(_Word, frozen=True):
     """Command: end badly."""
 
     error: str
 
 
-HistoryInput: TypeAlias = StartWorkflow | TaskCompleted | TaskFailed | TimerFired | ExternalEventReceived
+HistoryInput: TypeAlias = StartWorkflow | TaskCompleted | TaskFailed | TimerFired | ExternalEventReceived | SendFailed
 HistoryOutput: TypeAlias = RunTask | WorkflowResult
 HistoryCommand: TypeAlias = ScheduleTask | StartTimer | WaitForEvent | CompleteWorkflow | FailWorkflow
 HistoryEvent: TypeAlias = (

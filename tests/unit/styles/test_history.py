@@ -1,15 +1,20 @@
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mainspring import Complete, Fail, Mainspring, Receipt, Schedule, Send
-from mainspring.core.fold import fold
+from mainspring.codec import Codec
+from mainspring.core.definition import definition_of
+from mainspring.core.events import Sent
+from mainspring.core.failures import SendFailed
+from mainspring.core.fold import fold, placed
+from mainspring.core.messages import Kind
 from mainspring.core.route import route
-from mainspring.errors import InvalidDecisionError
+from mainspring.errors import DefinitionError, InvalidDecisionError
 from mainspring.styles.history import History, HistoryWorkflow
 from mainspring.styles.history_words import (
     CompleteWorkflow,
@@ -33,6 +38,7 @@ from mainspring.styles.history_words import (
     WorkflowStarted,
 )
 from mainspring.testing import Rehearsal, given
+from mainspring.testing.envelopes import EPOCH
 from tests.support.waiting import until
 
 DAY = timedelta(days=1)
@@ -107,7 +113,7 @@ def test_the_history_tells_everything_in_the_styles_own_words() -> None:
         WorkflowStarted("o-1", {"sku": "A-1"}),
         TaskScheduled("validate-1", "validate", {"sku": "A-1"}),
         VALIDATED,
-        TimerScheduled("approval", DAY),
+        TimerScheduled("approval", (EPOCH + DAY).timestamp()),
         APPROVED,
         WorkflowCompleted({"approved by": "ann"}),
     ]
@@ -126,7 +132,9 @@ def test_a_replay_gives_the_same_history() -> None:
     for message in (STARTED, VALIDATED, APPROVED):
         rehearsal.take(message)
 
-    assert fold(Order(), Order.initial_state, rehearsal.events) == rehearsal.state
+    order = Order()
+    events = placed(definition_of(Order), rehearsal.events, 0, EPOCH)
+    assert fold(order, Order.initial_state, events) == rehearsal.state
 
 
 def test_messages_from_outside_are_routed_and_results_come_back_by_themselves() -> None:
@@ -174,3 +182,132 @@ def test_it_runs_durably_like_any_other(tmp_path: Path) -> None:
         return len(await receipt.outputs(timers=True)) == 1
 
     asyncio.run(main())
+
+
+# ---- times, ends, addresses
+
+
+def at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def test_every_event_says_when_it_was_recorded_and_a_timer_when_it_is_due() -> None:
+    rehearsal = Rehearsal(Order())
+    rehearsal.take(STARTED, time=at(1_000))
+    rehearsal.take(TaskCompleted("validate-1", {"ok": True}, timestamp=7.0), time=at(1_060.5))
+    rehearsal.take(APPROVED, time=at(2_000))
+
+    assert [event.timestamp for event in rehearsal.state] == [1_000, 1_000, 1_060.5, 1_060.5, 2_000, 2_000]
+    timer = rehearsal.state[3]
+    assert isinstance(timer, TimerScheduled)
+    assert timer.fire_at == 1_060.5 + DAY.total_seconds()
+
+
+def test_decide_sees_the_time_of_what_is_being_taken() -> None:
+    seen: list[float] = []
+
+    class Watch(HistoryWorkflow):
+        def decide(self, events: History) -> list[HistoryCommand]:
+            seen.append(events[-1].timestamp)
+            return []
+
+    given(Watch(), guard=False).when(STARTED, time=at(1_234))
+    assert seen == [1_234]
+
+
+def test_a_timestamp_that_a_sender_writes_is_not_recorded() -> None:
+    rehearsal = Rehearsal(Order())
+    rehearsal.take(STARTED, time=at(5))
+    rehearsal.take(TaskCompleted("validate-1", None, 99.0, workflow_id="o-1"), time=at(6))
+
+    end = rehearsal.state.end_of("validate-1")
+    assert (end.timestamp, end.workflow_id) == (6, None) if end else False
+
+
+def test_the_first_end_of_a_task_counts_and_what_ends_no_task_is_passed_over() -> None:
+    rehearsal = Rehearsal(Order())
+    rehearsal.take(STARTED)
+    rehearsal.take(TaskCompleted("another-1", "?"))
+    rehearsal.take(VALIDATED)
+    count = len(rehearsal.state)
+    for late in (TaskCompleted("validate-1", {"ok": False}), TaskFailed("validate-1", "no stock")):
+        assert rehearsal.take(late).events[1:] == []
+
+    assert len(rehearsal.state) == count
+    assert rehearsal.state.result_of("validate-1") == {"ok": True}
+    assert rehearsal.state.of(TaskCompleted) == [VALIDATED]
+
+
+def test_an_end_that_comes_from_elsewhere_says_which_workflow_it_is_for() -> None:
+    assert route(Order(), TaskCompleted("validate-1", None, workflow_id="o-1")) == "o-1"
+    assert route(Order(), TaskFailed("validate-1", "no", workflow_id="o-1")) == "o-1"
+
+
+def test_what_is_stored_of_a_message_holds_nothing_that_has_its_default() -> None:
+    codec = Codec()
+    codec.register(TaskCompleted, TimerFired, RunTask)
+    assert codec.encode(VALIDATED).body == b'{"task_id":"validate-1","result":{"ok":true}}'
+    assert codec.encode(TimerFired("approval")).body == b'{"timer_id":"approval"}'
+    assert codec.decode("RunTask", 1, b'{"task_id":"t","task_name":"n","input":1}') == RunTask("t", "n", 1)
+
+
+def test_who_carries_a_task_out_learns_whose_it_is() -> None:
+    rehearsal = Rehearsal(Order())
+    sent = next(event for event in rehearsal.take(STARTED).events if isinstance(event, Sent))
+    assert (sent.message.workflow, sent.message.workflow_id) == ("Order", "o-1")  # type: ignore[union-attr]
+
+
+# ---- failures of handlers
+
+
+GAVE_UP = SendFailed("RunTask", "Order/o-1/3", "TimeoutError: no answer", 3, command={"task_id": "validate-1"})
+
+
+def test_a_task_whose_handler_gave_up_has_failed() -> None:
+    given(Order(), STARTED).when(GAVE_UP).then(Fail("TimeoutError: no answer"))
+
+
+def test_which_task_failed_is_known_by_its_place_where_the_command_is_too_large_to_be_told() -> None:
+    failed = SendFailed("RunTask", "Order/o-1/3", "too large", 3)
+    given(Order(), STARTED).when(failed, kind=Kind.RESULT).then(Fail("too large"))
+
+
+def test_an_instance_may_be_suspended_instead() -> None:
+    class Careful(Order):
+        on_task_error = "suspend"
+
+    class Careless(Careful):
+        on_task_error = "fail"
+
+    assert SendFailed not in definition_of(Careful).inputs
+    assert SendFailed in definition_of(Careless).inputs
+    assert list(definition_of(Careful).inputs) == list(definition_of(Order).inputs)[:-1]
+
+
+def test_another_way_with_failures_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="on_task_error = 'retry'"):
+
+        class Wrong(HistoryWorkflow):
+            on_task_error = "retry"  # type: ignore[assignment]
+
+
+# ---- delays
+
+
+@pytest.mark.parametrize(("delay", "after"), [(90, 90), (0.5, 0.5), (0, 0), (timedelta(hours=1), 3600)])
+def test_a_delay_is_seconds_or_a_timedelta(delay: Any, after: float) -> None:
+    class Sleepy(HistoryWorkflow):
+        def decide(self, events: History) -> list[HistoryCommand]:
+            return [StartTimer("nap", delay)]
+
+    due = timedelta(seconds=after)
+    given(Sleepy()).when(STARTED).then(Schedule(TimerFired("nap"), after=due, key="nap"))
+
+
+@pytest.mark.parametrize("delay", [float("nan"), float("inf"), -1, -0.5, True, "90", None, timedelta(-1), 10**20])
+def test_a_delay_that_is_none_is_refused_with_the_name_of_the_timer(delay: Any) -> None:
+    class Sleepy(HistoryWorkflow):
+        def decide(self, events: History) -> list[HistoryCommand]:
+            return [StartTimer("nap", delay)]
+
+    given(Sleepy()).when(STARTED).then_raises(InvalidDecisionError, match="starts the timer 'nap' with a delay of")
