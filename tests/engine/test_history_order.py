@@ -8,8 +8,8 @@ import pytest
 
 from mainspring import Context, Mainspring, Retry
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.pending import moment
-from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.inputs.stored_streams import whole_stream
+from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import InstanceFailedError, InstanceSuspendedError
 from mainspring.port.records import Ref
 from mainspring.styles.history import HistoryWorkflow
@@ -30,7 +30,6 @@ from mainspring.styles.history_words import (
     TimerScheduled,
     WorkflowCompleted,
     WorkflowFailed,
-    WorkflowResult,
     WorkflowStarted,
 )
 from mainspring.testing.clock import VirtualClock
@@ -91,7 +90,7 @@ def test_an_order_is_validated_charged_and_shipped_and_its_history_tells_it(make
 
     async def main() -> None:
         async with office(make_app(), calls) as app:
-            assert await (await app.send(START)).result() == WorkflowResult("delivered")
+            assert await (await app.send(START)).result() == "delivered"
             assert await history_of(app) == whole_history()
 
     run(main)
@@ -123,7 +122,7 @@ def test_an_order_goes_on_where_a_dead_worker_left_it_and_repeats_no_task(make_a
     async def main() -> None:
         await dies_after(commits, office(make_app(), before), story)
         async with office(make_app(), after) as app:
-            assert await app.instance(Order, "o-1").result() == WorkflowResult("delivered")
+            assert await app.instance(Order, "o-1").result() == "delivered"
             assert await history_of(app) == whole_history()
 
     run(main)
@@ -228,7 +227,7 @@ def test_a_task_may_be_ended_from_outside_once(make_app: MakeApp) -> None:
             await app.send(TaskCompleted("ask-1", {"said": "no"}, workflow_id="n-1"))
             await app.send(TaskFailed("no such", "?", workflow_id="n-1"))
             clock.advance(60)
-            assert await receipt.result() == WorkflowResult({"said": "yes"})
+            assert await receipt.result() == {"said": "yes"}
 
     run(main)
 

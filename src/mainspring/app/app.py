@@ -318,13 +318,15 @@ class Mainspring:
         correlation_id: str | None = None,
         must_exist: bool = False,
         expected_position: int | None = None,
+        workflow: str | type[Any] | None = None,
     ) -> Receipt[Any]:
         """Send a message to the one workflow that takes it. Returns when it is durable.
 
         `id` makes it idempotent: the same id and message again is answered `duplicate`, and taken once. With
         `must_exist` it begins no instance and becomes no dead letter where there is none: NoSuchInstanceError. With
         `expected_position` it is taken in only where the stream ends there and no input waits, else
-        PositionConflictError; 0 is an instance that has not begun.
+        PositionConflictError; 0 is an instance that has not begun. `workflow` says which one is meant, by its name or
+        class, where several take the message.
         """
         pending = self.engine.intake.sent(
             message,
@@ -333,6 +335,7 @@ class Mainspring:
             correlation_id=correlation_id,
             must_exist=must_exist,
             expected_position=expected_position,
+            workflow=workflow,
         )
         await self.engine.intake.answered(pending)
         return Receipt(self, pending)
@@ -344,12 +347,13 @@ class Mainspring:
         ids: Iterable[str] | None = None,
         actor: str | None = None,
         must_exist: bool = False,
+        workflow: str | type[Any] | None = None,
     ) -> list[Receipt[Any]]:
         """Send many messages together, in few commits. Returns when all are durable.
 
         If some cannot be taken in, the error of the first is raised; the others are durable all the same.
         """
-        return await send_many(self, messages, ids, actor, must_exist=must_exist)
+        return await send_many(self, messages, ids, actor, must_exist=must_exist, workflow=workflow)
 
     async def publish(
         self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
@@ -384,12 +388,13 @@ class Mainspring:
         actor: str | None = None,
         must_exist: bool = False,
         expected_position: int | None = None,
+        workflow: str | type[Any] | None = None,
     ) -> Any:
         """Send a message and wait for the Reply to it. A reply that comes too late is kept for a day: see `reply`.
 
         Where none can come, that is raised at once: InstanceSuspendedError, NoReplyError, NoSuchInstanceError.
         """
-        return await request(self, message, timeout, id, actor, must_exist, expected_position)
+        return await request(self, message, timeout, id, actor, must_exist, expected_position, workflow)
 
     async def reply(self, id: str) -> Any:
         """Return the reply to a request, by the request's id; also one that came too late. It is kept for a day."""

@@ -161,6 +161,11 @@ class Instance(Generic[In, State, Out]):
 
     async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
         """Wait for the end. Return the result, or raise if it failed, was cancelled, or is suspended."""
+        end = await self.end(timeout)
+        return self._app.engine.registry.workflows[self._ref.workflow].workflow.result_of(end)
+
+    async def end(self, timeout: timedelta = RESULT_TIMEOUT) -> Any:
+        """Wait for the end, as `result` does. Return the message that it completed with, in whatever style."""
         end = await self._end(timeout)
         if end.status == "completed":
             return end.result

@@ -61,11 +61,18 @@ async def send_outside(
     actor: str | None,
     must_exist: bool = False,
     expected_position: int | None = None,
+    workflow: str | None = None,
 ) -> Receipt[Any]:
     """Send what comes from outside, and return when it is durable."""
     intake = app.engine.intake
     pending = intake.sent(
-        message, id=id, actor=actor, must_exist=must_exist, expected_position=expected_position, outside=True
+        message,
+        id=id,
+        actor=actor,
+        must_exist=must_exist,
+        expected_position=expected_position,
+        workflow=workflow,
+        outside=True,
     )
     await intake.answered(pending)
     return Receipt(app, pending)

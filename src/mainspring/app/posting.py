@@ -65,6 +65,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
         actor: str | None = None,
         correlation_id: str | None = None,
         publish: bool = False,
+        workflow: str | type[Any] | None = None,
     ) -> Posted:
         """Send a message, or publish it, if the transaction of an async connection commits.
 
@@ -72,7 +73,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
         letter, for the caller can no longer get an error.
         """
         posting = self._prepared()
-        pendings = self._pendings(message, id, actor, correlation_id, publish=publish)
+        pendings = self._pendings(message, id, actor, correlation_id, workflow, publish=publish)
         await post(connection, posting, self._rows(pendings))
         return _posted(pendings)
 
@@ -85,10 +86,11 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
         actor: str | None = None,
         correlation_id: str | None = None,
         publish: bool = False,
+        workflow: str | type[Any] | None = None,
     ) -> Posted:
         """Send a message, or publish it, if the transaction of a connection without `await` commits."""
         posting = self._prepared()
-        pendings = self._pendings(message, id, actor, correlation_id, publish=publish)
+        pendings = self._pendings(message, id, actor, correlation_id, workflow, publish=publish)
         post_blocking(connection, posting, self._rows(pendings))
         return _posted(pendings)
 
@@ -98,13 +100,20 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
         return self._posting
 
     def _pendings(
-        self, message: Any, id: str | None, actor: str | None, correlation_id: str | None, *, publish: bool
+        self,
+        message: Any,
+        id: str | None,
+        actor: str | None,
+        correlation_id: str | None,
+        workflow: str | type[Any] | None,
+        *,
+        publish: bool,
     ) -> list[Pending]:
         envelopes = self._app.envelopes
         if publish:
             pendings = envelopes.published(message, id=id, actor=actor, correlation_id=correlation_id)
         else:
-            pendings = [envelopes.sent(message, id=id, actor=actor, correlation_id=correlation_id)]
+            pendings = [envelopes.sent(message, id=id, actor=actor, correlation_id=correlation_id, workflow=workflow)]
         envelopes.handed_over(pendings)
         return pendings
 

@@ -42,6 +42,7 @@ async def request(
     actor: str | None,
     must_exist: bool,
     expected_position: int | None,
+    workflow: str | type[Any] | None = None,
     *,
     outside: bool = False,
 ) -> Any:
@@ -55,6 +56,7 @@ async def request(
         reply_to=f"caller:{request}",
         must_exist=must_exist,
         expected_position=expected_position,
+        workflow=workflow,
         outside=outside,
     )
     future = engine.dispatcher.replies.expect(pending.ref, request)

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 async def send_many(
-    app: Mainspring, messages: Iterable[Any], ids: Iterable[str] | None, actor: str | None, *, must_exist: bool
+    app: Mainspring,
+    messages: Iterable[Any],
+    ids: Iterable[str] | None,
+    actor: str | None,
+    *,
+    must_exist: bool,
+    workflow: str | type[Any] | None,
 ) -> list[Receipt[Any]]:
     """Send many messages together, in few commits."""
     intake, items = app.engine.intake, list(messages)
@@ -28,7 +34,7 @@ async def send_many(
         )
     pendings: list[Pending] = []
     for message, id in zip(items, identities, strict=True):
-        pendings.append(intake.sent(message, id=id, actor=actor, must_exist=must_exist))
+        pendings.append(intake.sent(message, id=id, actor=actor, must_exist=must_exist, workflow=workflow))
         if len(pendings) % INPUTS_PER_TURN == 0:
             await intake.rest()
     await intake.all_answered(pendings)

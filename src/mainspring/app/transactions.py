@@ -101,6 +101,7 @@ class Transaction:
         correlation_id: str | None = None,
         must_exist: bool = False,
         expected_position: int | None = None,
+        workflow: str | type[Any] | None = None,
     ) -> Receipt[Any]:
         """Send a message to the one workflow that takes it, if the transaction commits. It is not awaited.
 
@@ -114,6 +115,7 @@ class Transaction:
             correlation_id=correlation_id,
             must_exist=must_exist,
             expected_position=expected_position,
+            workflow=workflow,
         )
         return self._take([pending])[0]
 

@@ -39,6 +39,7 @@ UNHAPPY = {
     metavar="N",
     help="Fail unless the stream ends there (`show` says where) and no input waits; 0 if nobody has begun it.",
 )
+@click.option("--workflow", metavar="NAME", help="Which workflow is meant, where several take the message.")
 @json_option
 @app_option
 def send(
@@ -48,6 +49,7 @@ def send(
     actor: str | None,
     must_exist: bool,
     expected_position: int | None,
+    workflow: str | None,
     as_json: bool,
     address: str,
 ) -> int:
@@ -62,7 +64,13 @@ def send(
     async def use(app: Mainspring) -> tuple[Receipt[Any], str | None]:
         message = message_from(app, type_name, content)
         receipt = await send_outside(
-            app, message, id=message_id, actor=actor, must_exist=must_exist, expected_position=expected_position
+            app,
+            message,
+            id=message_id,
+            actor=actor,
+            must_exist=must_exist,
+            expected_position=expected_position,
+            workflow=workflow,
         )
         return receipt, (await receipt.row()).error if receipt.status == "suspended" else None
 

@@ -139,6 +139,10 @@ class Workflow(Generic[In, State, Out]):
         """
         return {}
 
+    def result_of(self, result: Any, /) -> Any:
+        """Return what callers get that wait for the end: the message that it completed with. Styles override this."""
+        return result
+
     def decide_on(self, asked: Any, state: State, /) -> Decisions[In, Out] | None:
         """Call decide with what it asked for, the message or its envelope. Other authoring styles override this."""
         return self.decide(asked, state)

@@ -3,6 +3,8 @@
 from mainspring.core.decisions import Become
 from mainspring.core.events import Became
 from mainspring.styles.history import HistoryWorkflow
+from mainspring.styles.history_events import History
+from mainspring.styles.history_tasks import Tasks
 from mainspring.styles.state_returning import StateReturningWorkflow
 
-__all__ = ["Became", "Become", "HistoryWorkflow", "StateReturningWorkflow"]
+__all__ = ["Became", "Become", "History", "HistoryWorkflow", "StateReturningWorkflow", "Tasks"]

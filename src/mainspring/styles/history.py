@@ -47,6 +47,9 @@ _Event: TypeAlias = Event[HistoryInput, HistoryOutput]
 
 _INPUTS_OF_THE_DEAF: Final[Any] = StartWorkflow | TaskCompleted | TaskFailed | TimerFired | ExternalEventReceived
 
+# What says that there are no more attempts says nothing of why.
+_NO_MORE: Final = "DoNotRetryError: "
+
 
 class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput]):
     """A workflow whose decide takes the history and returns commands.
@@ -63,6 +66,7 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput]):
     """
 
     begins = StartWorkflow
+    from_outside = (StartWorkflow, TaskCompleted, TaskFailed, ExternalEventReceived)
     initial_state = History()
     snapshot_every = None  # the state is the history: a copy of it would save nothing
 
@@ -92,6 +96,9 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput]):
         """Return the commands that should exist by now, those already given among them."""
         raise NotImplementedError
 
+    def result_of(self, result: Any, /) -> Any:
+        return result.value if isinstance(result, WorkflowResult) else result
+
     def decide_on(self, asked: Occurrence[Received[Any]], state: History, /) -> list[_Decision]:
         happened = _entered(asked.event.message, asked, state)
         if happened is None:
@@ -120,7 +127,9 @@ def _entered(message: HistoryInput, at: Occurrence[Any], before: History) -> His
             return TaskFailed(task_id, error, time) if _is_open(before, task_id) else None
         case SendFailed():
             task_id = _task_of(message, at, before)
-            return TaskFailed(task_id, message.error, time) if _is_open(before, task_id) else None
+            return (
+                TaskFailed(task_id, message.error.removeprefix(_NO_MORE), time) if _is_open(before, task_id) else None
+            )
 
 
 def _is_open(events: History, task_id: str) -> bool:

@@ -26,10 +26,11 @@ ETAG: Final[dict[str, Any]] = {
 
 
 class Condition(TypedDict):
-    """What the instance must be like that a message goes to."""
+    """What the instance must be like that a message goes to, and of which workflow, where several take it."""
 
     must_exist: bool
     expected_position: int | None
+    workflow: str | None
 
 
 def etag(position: int) -> dict[str, str]:
@@ -41,22 +42,23 @@ def etag(position: int) -> dict[str, str]:
     return {"etag": f'"{position}"'}
 
 
-def condition(if_match: str | None, must_exist: bool) -> Condition:
+def condition(if_match: str | None, must_exist: bool, workflow: str | None = None) -> Condition:
     """Return what a request asks of the instance; any position will do for `*`.
 
     >>> condition('"7"', False)
-    {'must_exist': False, 'expected_position': 7}
+    {'must_exist': False, 'expected_position': 7, 'workflow': None}
     >>> condition('W/"7"', False)
     Traceback (most recent call last):
     mainspring.errors.running.SettingError: If-Match is 'W/"7"'. Use one ETag as it was given, or *; no weak one.
     """
     if if_match is None or if_match.strip() == "*":
-        return Condition(must_exist=must_exist or if_match is not None, expected_position=None)
+        must_exist = must_exist or if_match is not None
+        return Condition(must_exist=must_exist, expected_position=None, workflow=workflow)
     found = _TAG.fullmatch(if_match.strip())
     if found is None:
         fix = "Use one ETag as it was given, or *; no weak one."
         raise SettingError("If-Match", if_match, fix)
-    return Condition(must_exist=must_exist, expected_position=int(found[1]))
+    return Condition(must_exist=must_exist, expected_position=int(found[1]), workflow=workflow)
 
 
 async def _condition(
@@ -70,8 +72,11 @@ async def _condition(
     must_exist: Annotated[
         bool, Query(description="Begin no instance, and keep no dead letter: 404 where there is none.")
     ] = False,
+    workflow: Annotated[
+        str | None, Query(description="The workflow that is meant, where several take the message.")
+    ] = None,
 ) -> Condition:
-    return condition(if_match, must_exist)
+    return condition(if_match, must_exist, workflow)
 
 
 Conditions = Annotated[Condition, Depends(_condition)]

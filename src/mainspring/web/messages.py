@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from msgspec import json
 
 from mainspring.app import Receipt
 from mainspring.app.outside import publish_outside, send_outside, sent_message
@@ -100,14 +101,23 @@ def routes(served: Served) -> APIRouter:
         """Wait until an instance has ended, and return its result."""
         await loaded(app, workflow, id, events=0)
         instance = app.instance_at(f"{workflow}/{id}")
-        found = await instance.result(timedelta(seconds=wait))
-        return answer(models.Ended(str(instance), _document(served, found)))
+        end = await instance.end(timedelta(seconds=wait))
+        return answer(models.Ended(str(instance), _result(served, workflow, end)))
 
     return router
 
 
 def _taken(receipt: Receipt[Any]) -> models.Taken:
     return models.Taken(str(receipt), receipt.status, receipt.message_id)
+
+
+def _result(served: Served, workflow: str, end: Any) -> Any:
+    """Return the result of a workflow, as its style gives it and as it may be shown."""
+    style, document = served.app.registry.workflows[workflow].workflow, _document(served, end)
+    if style.result_of(end) is end:
+        return document
+    kind = cast("type[Any]", type(end))
+    return style.result_of(json.decode(document, type=kind))  # of what is shown: a field may be redacted
 
 
 def _document(served: Served, message: Any) -> Any:

@@ -141,3 +141,12 @@ def test_a_suggested_command_means_the_instance_and_nothing_else_to_a_shell(id: 
     assert shown.code == 0
     assert suggested(shown.out, "retry") == ["mainspring", "retry", f"Orders/{id}"]
     assert suggested(shown.out, "skip") == ["mainspring", "skip", f"Orders/{id}"]
+
+
+def test_a_workflow_is_named_where_several_take_the_message(run: Run) -> None:
+    ran = run("send", "PlaceOrder", order("o-1", 5), "--workflow", "Orders")
+    refused = run("send", "PlaceOrder", order("o-2", 5), "--workflow", "Parcels")
+
+    assert (ran.code, ran.out.split()[0]) == (0, "Orders/o-1")
+    assert refused.code != 0
+    assert "No workflow 'Parcels' takes PlaceOrder. It is taken by Orders." in refused.err

@@ -9,8 +9,11 @@ from typing import Any
 import httpx
 from msgspec import convert, json
 
-from mainspring import views
+from mainspring import Mainspring, views
 from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
+from mainspring.styles.history import HistoryWorkflow
+from mainspring.styles.history_events import History
+from mainspring.styles.history_words import CompleteWorkflow, HistoryCommand
 from mainspring.web import models
 from mainspring.web.api import api, described
 from tests.edges.web.support import counters, served
@@ -303,3 +306,23 @@ def test_the_description_refers_to_nothing_that_is_missing(tmp_path: Path) -> No
     document = described(api(counters(tmp_path)))
     referred = set(re.findall(r"#/components/schemas/([\w.]+)", json.encode(document).decode()))
     assert referred <= set(document["components"]["schemas"])
+
+
+class Echo(HistoryWorkflow):
+    def decide(self, events: History) -> list[HistoryCommand]:
+        return [CompleteWorkflow([events[0].input, "again"])]  # type: ignore[union-attr]
+
+
+def test_the_result_of_the_history_style_is_the_bare_value_and_hides_what_is_hidden(tmp_path: Path) -> None:
+    async def run() -> None:
+        app = Mainspring(f"sqlite:///{tmp_path / 'web.db'}")
+        app.add(Echo())
+        async with served(app, redact=["card"]) as client:
+            started = {"workflow_id": "e-1", "input": {"card": "4111", "n": 1}}
+            taken = await client.post("/api/messages/StartWorkflow", json=started)
+            assert (taken.status_code, taken.json()["instance"]) == (200, "Echo/e-1")
+            result = (await client.get("/api/results/Echo/e-1")).json()["result"]
+            assert result[1] == "again"
+            assert (result[0]["n"], "4111" in str(result)) == (1, False)
+
+    asyncio.run(run())

@@ -156,3 +156,13 @@ def test_the_description_says_so(tmp_path: Path) -> None:
         conflict = post["responses"]["412"]
         assert "not as expected" in conflict["description"]
         assert conflict["headers"]["ETag"]
+
+
+def test_a_workflow_is_named_where_several_take_the_message(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        assert (await count(client, query="?workflow=Counter")).json()["instance"] == "Counter/c-1"
+        refused = await count(client, query="?workflow=Counters")
+        assert refused.status_code == 422
+        assert "It is taken by Counter." in refused.json()["detail"]
+
+    serve(tmp_path, use)

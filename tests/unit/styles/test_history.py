@@ -175,7 +175,7 @@ def test_it_runs_durably_like_any_other(tmp_path: Path) -> None:
             receipt = await app.send(STARTED)
             await until(lambda: _waits(receipt))
             await app.send(APPROVED)
-            assert await receipt.result() == WorkflowResult({"approved by": "ann"})
+            assert await receipt.result() == {"approved by": "ann"}
             assert (await app.instance(Order, "o-1").state()).events[-1] == WorkflowCompleted({"approved by": "ann"})
 
     async def _waits(receipt: Receipt[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import functools
 import inspect
@@ -63,7 +64,17 @@ class Context:
     ...     await context.resources["bank"].charge(command, key=context.idempotency_key)
     """
 
-    __slots__ = ("_beat", "_connection", "attempt", "cancelled", "envelope", "idempotency_key", "instance", "resources")
+    __slots__ = (
+        "_beat",
+        "_connection",
+        "_in_thread",
+        "attempt",
+        "cancelled",
+        "envelope",
+        "idempotency_key",
+        "instance",
+        "resources",
+    )
 
     def __init__(
         self,
@@ -75,6 +86,7 @@ class Context:
         resources: Mapping[str, Any],
         beat: Callable[[], None],
         connection: Connection | None = None,
+        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread,
     ) -> None:
         self.idempotency_key = idempotency_key
         self.attempt = attempt
@@ -84,6 +96,7 @@ class Context:
         self.cancelled = False
         self._beat = beat
         self._connection = connection
+        self._in_thread = in_thread
 
     @property
     def connection(self) -> Connection:
@@ -94,6 +107,10 @@ class Context:
                 "Register it with @app.handler(transaction=timedelta(seconds=2)).",
             )
         return self._connection
+
+    async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a plain function that blocks, from an async handler, in one of the threads of plain handlers."""
+        return await self._in_thread(functools.partial(function, *arguments))
 
     def heartbeat(self) -> None:
         """Say that the work is still running: the timeout begins again. May be called from a thread."""

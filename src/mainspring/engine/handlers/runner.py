@@ -370,7 +370,12 @@ class Runner:
                 resources=self._resources,
                 beat=lambda: self._beat(job),
                 connection=connection,
+                in_thread=self._in_thread,
             )
+
+    async def _in_thread(self, function: Callable[[], Any]) -> Any:
+        call = function if self._observer is None else self._observer.in_thread(function)
+        return await self._runtime.in_thread(call, self.handler.name)
 
     def _start_time(self, job: Job, now_us: int) -> None:
         job.started_us = now_us

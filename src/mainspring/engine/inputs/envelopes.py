@@ -11,7 +11,7 @@ from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.engine.inputs.refusals import precondition
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import InvalidIdError, OperationError, WiringError
+from mainspring.errors import InvalidIdError, OperationError, WiringError, shown
 from mainspring.port.records import Context, Ref
 
 MESSAGE_ID_CHARACTERS: Final = 1_000
@@ -79,10 +79,12 @@ class Envelopes:
             for pending in pendings:
                 self._observer.handed_over(pending)
 
-    def taker(self, message: Any) -> WorkflowEntry:
-        """Return the one workflow that a sent message goes to."""
+    def taker(self, message: Any, workflow: str | type[Any] | None = None) -> WorkflowEntry:
+        """Return the one workflow that a sent message goes to: the one that is named, where several take it."""
         takers = self._registry.takers(message)
         name = type(message).__name__
+        if workflow is not None:
+            return _named(takers, name, workflow)
         if not takers:
             known = ", ".join(self._registry.workflows) or "none"
             raise WiringError(
@@ -91,7 +93,7 @@ class Envelopes:
         if len(takers) > 1:
             raise WiringError(
                 f"{name} is taken by several workflows: {', '.join(entry.name for entry in takers)}",
-                "Publish it, so that each of them gets it.",
+                "Name the one that is meant, as in workflow=…; or publish it, so that each of them gets it.",
             )
         return takers[0]
 
@@ -105,12 +107,13 @@ class Envelopes:
         reply_to: str | None = None,
         must_exist: bool = False,
         expected_position: int | None = None,
+        workflow: str | type[Any] | None = None,
         outside: bool = False,
     ) -> Pending:
         """Return a sent message as the input of the one workflow that takes it."""
         pending = self.envelop(
             message,
-            self.taker(message),
+            self.taker(message, workflow),
             id=id,
             actor=actor,
             correlation_id=correlation_id,
@@ -157,6 +160,19 @@ class Envelopes:
             for taker in takers
         )
         return [pending for pending in found if pending is not None]
+
+
+def _named(takers: list[WorkflowEntry], message: str, workflow: str | type[Any]) -> WorkflowEntry:
+    """Return the one of several workflows that has a name, or whose class it is, in whatever version."""
+    for entry in takers:
+        if workflow == entry.name or any(type(version.workflow) is workflow for version in entry.versions):
+            return entry
+    name = workflow.__name__ if isinstance(workflow, type) else shown(workflow, 80)
+    known = ", ".join(entry.name for entry in takers)
+    raise WiringError(
+        f"No workflow {name} takes {message}",
+        f"It is taken by {known}." if known else "No workflow of this app takes it at all.",
+    )
 
 
 def checked_message_id(id: object, what: str = "Message id") -> str:
