@@ -6,6 +6,7 @@
     places.py     which places those are, as the code has them
     figures.py    what pages say of speed and size, from bench/RESULTS.md
     routes.py     every route of HTTP with what it takes and answers, for the site
+    studio_types.py  studio/src/documents.ts: what the server answers, as types for the studio's page
     staging.py    the pages as Sphinx wants them: links into the code lead to views of it, indexes become menus
     asking.py     what would make a browser ask somebody else
     conf.py       Sphinx's own settings

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from docs.site import content, figures, names, tables
+from docs.site import content, figures, names, studio_types, tables
 from docs.site.asking import asking
 from docs.site.staging import ROOT, stage
 
@@ -20,6 +20,7 @@ def write_pages() -> None:
     names.PAGE.write_text(names.page())
     tables.PAGE.write_text(tables.page())
     content.PAGE.write_text(content.page())
+    studio_types.PAGE.write_text(studio_types.page())
     for page in figures.PAGES:
         page.write_text(figures.filled(page.read_text()))
 

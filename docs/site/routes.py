@@ -10,7 +10,7 @@ from typing import Any
 from fastapi.routing import APIRoute
 
 from mainspring import Mainspring
-from mainspring.web import api
+from mainspring.web.api import api, described
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/reference/http.md"
@@ -23,7 +23,7 @@ def document() -> dict[str, Any]:
     >>> "/api/health" in document()["paths"]
     True
     """
-    return api(Mainspring("memory://")).openapi()
+    return described(api(Mainspring("memory://")))
 
 
 def listed(routes: Sequence[Any], prefix: str = "") -> list[str]:

@@ -3,7 +3,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ask, path, type Page, type Problem } from "./api";
-import type { EventDocument, MomentDocument, MomentPage, StateDocument, StateShown } from "./documents";
+import type { EventInfo, MomentDocument, MomentPage, StateInfo, StateShown } from "./documents";
 import { passes, problemOf, RETRY_MS, useSettled } from "./hooks";
 import { whenBack } from "./live";
 
@@ -16,7 +16,7 @@ const PAUSE_MS = 60;
 const MOMENTS_KEPT = 20_000;
 
 export interface Stream {
-  event: (position: number) => EventDocument | undefined;
+  event: (position: number) => EventInfo | undefined;
   need: (first: number, last: number) => void;
   problem: Problem | undefined;
 }
@@ -35,7 +35,7 @@ function useTurns(problem: Problem | undefined): number {
 
 /** The events of an instance by their positions, which are 1 to `count`. */
 export function useStream(workflow: string, id: string, count: number): Stream {
-  const events = useRef(new Map<number, EventDocument>());
+  const events = useRef(new Map<number, EventInfo>());
   const asked = useRef(new Map<number, number>());
   const [, drawn] = useState(0);
   const [problem, fail] = useState<Problem>();
@@ -49,7 +49,7 @@ export function useStream(workflow: string, id: string, count: number): Stream {
         const read = async () => {
           // Large messages make an answer short: the rest is asked for behind it.
           for (let after: number | null = page * PAGE_EVENTS; after !== null && after < until; ) {
-            const found: Page<EventDocument> = await ask(`streams/${path(workflow, id)}`, { query: { after, limit: until - after } });
+            const found: Page<EventInfo> = await ask(`streams/${path(workflow, id)}`, { query: { after, limit: until - after } });
             for (const event of found.items) events.current.set(event.position, event);
             after = found.next;
             drawn((n) => n + 1);
@@ -113,7 +113,7 @@ export function useMoments(workflow: string, id: string, position: number, count
     const abort = new AbortController();
     const jump = async () => {
       // In a long stream a state is there long before what changed in it; and if there is none, the moments say why.
-      const { type, state } = await ask<StateDocument>(`states/${path(workflow, id)}`, { query: { at: jumped }, signal: abort.signal });
+      const { type, state } = await ask<StateInfo>(`states/${path(workflow, id)}`, { query: { at: jumped }, signal: abort.signal });
       show({ position: jumped, shown: type === null ? null : { type, state } });
     };
     void jump()

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ask, Problem } from "./api";
-import type { StatsDocument } from "./documents";
+import type { Stats } from "./documents";
 import { useLive, whenBack } from "./live";
 
 export interface Loaded<T> {
@@ -93,23 +93,23 @@ export function useTick(): void {
 export interface Changes {
   changed: boolean;
   /** The figures as they were when the list was asked for. */
-  figures: Loaded<StatsDocument>;
+  figures: Loaded<Stats>;
   /** What there is now was looked at. */
   seen: () => void;
 }
 
 /** Whether a part of the app's figures has changed since it was looked at. */
-export function useChanges(part: (stats: StatsDocument) => unknown): Changes {
-  const figures = useLoad((signal) => ask<StatsDocument>("stats", { signal }), []);
+export function useChanges(part: (stats: Stats) => unknown): Changes {
+  const figures = useLoad((signal) => ask<Stats>("stats", { signal }), []);
   const [now, set] = useState<string>();
   const [before, look] = useState<string>();
-  const take = (stats: StatsDocument): string => {
+  const take = (stats: Stats): string => {
     const found = JSON.stringify(part(stats));
     look((known) => known ?? found);
     return found;
   };
   useLive("live", {}, (event) => {
-    if (event.type === "stats") set(take(event.data as StatsDocument));
+    if (event.type === "stats") set(take(event.data as Stats));
   });
   // What is told first may be of a later moment: what happened in between would be known to nobody.
   useEffect(() => {

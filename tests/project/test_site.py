@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.site import content, figures, names, tables
+from docs.site import content, figures, names, studio_types, tables
 from docs.site.asking import asking, asking_in
 from docs.site.staging import ROOT, stage
 
@@ -79,7 +79,7 @@ def test_what_asks_somebody_would_be_found(planted: str) -> None:
     assert list(asking_in(planted))
 
 
-@pytest.mark.parametrize("made", [names, tables, content], ids=["api", "tables", "content"])
+@pytest.mark.parametrize("made", [names, tables, content, studio_types], ids=["api", "tables", "content", "types"])
 def test_pages_that_come_from_code_are_current(made: object) -> None:
     assert made.PAGE.read_text() == made.page(), "run `python -m docs.site --pages`"  # type: ignore[attr-defined]
 

@@ -17,6 +17,7 @@ from tests.support.paths import ROOT
 MODULE_LINES = 500
 CODE = (".py", ".ts", ".tsx", ".mjs", ".css")
 FUNCTION_LINES = 70
+WRITTEN = "studio/src/documents.ts"  # by `python -m docs.site --pages`, and by no hand
 ROOT_FILES = {
     ".ci",
     ".gitignore",
@@ -102,7 +103,8 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def test_modules_are_small() -> None:
-    long = {name: lines for name, text in texts() if name.endswith(CODE) and (lines := text.count("\n")) > MODULE_LINES}
+    read = ((name, text) for name, text in texts() if name.endswith(CODE) and name != WRITTEN)
+    long = {name: lines for name, text in read if (lines := text.count("\n")) > MODULE_LINES}
 
     assert long == {}, "split by noun"
 

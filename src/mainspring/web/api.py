@@ -74,6 +74,15 @@ ROUTES: Final = (
 )
 
 FAULTS: Final = 20
+RECORDS: Final[dict[str, type[Struct]]] = {
+    name: each
+    for home in (views, models, history_models, analytics, workflows)
+    for name, each in vars(home).items()
+    if isinstance(each, type) and issubclass(each, Struct)
+}
+"""Of which answers are made; those that are nested in them are found from these."""
+SPARSE: Final = {name for name, each in RECORDS.items() if each.__struct_config__.omit_defaults}
+"""Those that leave out what has nothing to say."""
 
 SENDING: Final = ("/api/messages/", "/api/events/", "/api/requests/", "/api/envelopes", "/api/hooks/")
 
@@ -152,6 +161,9 @@ def described(made: FastAPI) -> dict[str, Any]:
     document = made.openapi()
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     _, records = schema_components(_answers(document), ref_template=f"{SCHEMAS}{{name}}")
+    for name, record in records.items():
+        if "properties" in record and name not in SPARSE:
+            record["required"] = [*record["properties"]]  # also what has a default is always written
     schemas.update(records)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
@@ -162,10 +174,8 @@ def described(made: FastAPI) -> dict[str, Any]:
 
 def _answers(document: dict[str, Any]) -> list[type[Struct]]:
     """Return the records that answers are made of: those to which the document refers and that are no bodies."""
-    homes = (views, models, history_models, analytics, workflows)
-    known = {name: each for home in homes for name, each in vars(home).items() if isinstance(each, type)}
     named = set(re.findall(rf"{SCHEMAS}(\w+)", encode(document).decode())) - set(document["components"]["schemas"])
-    return [known[name] for name in sorted(named)]
+    return [RECORDS[name] for name in sorted(named)]
 
 
 def _with_problems(operation: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { ask, path } from "../api";
-import type { DiagramDocument, DiagramNode, DiagramStep } from "../documents";
+import type { Diagram, Node, Step } from "../documents";
 import { useLoad } from "../hooks";
 import { link } from "../route";
 import { amount, duration, shortType } from "../text";
@@ -21,12 +21,12 @@ interface Asked {
 
 export function WorkflowDiagram({ name, source = "code", from, at, small }: Asked): JSX.Element {
   useEffect(expectGraph, []);
-  const diagram = useLoad((signal) => ask<{ diagram: DiagramDocument }>(`workflows/${path(name)}/diagram`, { query: { from: source, format: "json" }, signal }), [name, source]);
+  const diagram = useLoad((signal) => ask<{ diagram: Diagram }>(`workflows/${path(name)}/diagram`, { query: { from: source, format: "json" }, signal }), [name, source]);
   return <Shown of={diagram}>{(found) => <Drawn diagram={found.diagram} from={from} at={at} small={small ?? false} />}</Shown>;
 }
 
 interface Told {
-  diagram: DiagramDocument;
+  diagram: Diagram;
   from: string | undefined;
   at: string | undefined;
   small: boolean;
@@ -49,7 +49,7 @@ function Drawn({ diagram, from, at, small }: Told): JSX.Element {
 }
 
 /** The same in words: for who does not see it, or wants to read all of a long label. */
-function AsTable({ diagram }: { diagram: DiagramDocument }): JSX.Element {
+function AsTable({ diagram }: { diagram: Diagram }): JSX.Element {
   const known = new Map(diagram.nodes.map((node) => [node.name, node.kind === "begin" ? "the beginning" : node.name]));
   return (
     <details>
@@ -87,8 +87,8 @@ function AsTable({ diagram }: { diagram: DiagramDocument }): JSX.Element {
   );
 }
 
-export function graphOf(diagram: DiagramDocument): Graph {
-  const often = (steps: DiagramStep[]) => steps.reduce((sum, step) => sum + (step.count ?? 0), 0);
+export function graphOf(diagram: Diagram): Graph {
+  const often = (steps: Step[]) => steps.reduce((sum, step) => sum + (step.count ?? 0), 0);
   const most = Math.max(1, ...diagram.arrows.map((arrow) => often(arrow.steps)));
   return {
     nodes: diagram.nodes.map((node) => ({
@@ -110,7 +110,7 @@ export function graphOf(diagram: DiagramDocument): Graph {
   };
 }
 
-function figures(node: DiagramNode): string[] {
+function figures(node: Node): string[] {
   const said = [
     node.visits === null ? "" : `${amount(node.visits)} visits`,
     node.now ? `${amount(node.now)} now` : "",
@@ -119,16 +119,16 @@ function figures(node: DiagramNode): string[] {
   return said.length ? [said.join(" · ")] : [];
 }
 
-function label(step: DiagramStep): string {
+function label(step: Step): string {
   return `${shortType(step.message)}${step.then ? ` → ${step.then}` : ""}${step.count ? ` ×${amount(step.count)}` : ""}${step.guards.length === 1 ? ` [${step.guards[0]}]` : ""}`;
 }
 
-function told(step: DiagramStep): string {
+function told(step: Step): string {
   const never = { code: "never happened", history: "not in the code: older code did it", both: "" }[step.seen];
   return [label(step), step.message !== shortType(step.message) && step.message, ...(step.guards.length > 1 ? step.guards : []), ...step.outputs, ...step.places, never].filter(Boolean).join(" · ");
 }
 
-function seen(steps: DiagramStep[]): string {
+function seen(steps: Step[]): string {
   const found = new Set(steps.map((step) => step.seen));
   return found.size === 1 ? [...found].join("") : "both";
 }

@@ -2,11 +2,24 @@
 
 import type { JSX } from "preact";
 import { Problem } from "../api";
-import type { FormDocument, FormField, Schema } from "../documents";
+import type { Form, FormField } from "../documents";
 import { pretty, words } from "../text";
 
 export type Values = Record<string, string>;
 type Kind = "text" | "integer" | "number" | "boolean" | "choice" | "json" | "date" | "date-time";
+
+/** What is used of JSON Schema. */
+interface Schema {
+  type?: string | string[];
+  enum?: unknown[];
+  anyOf?: Schema[];
+  $ref?: string;
+  format?: string;
+  description?: string;
+  minimum?: number;
+  maximum?: number;
+  maxLength?: number;
+}
 
 /** What a schema says in the end: references followed, and "or nothing" left aside. */
 function resolved(schema: Schema, definitions: Record<string, Schema>, depth = 8): Schema {
@@ -17,6 +30,10 @@ function resolved(schema: Schema, definitions: Record<string, Schema>, depth = 8
   }
   const others = schema.anyOf?.filter((one) => one.type !== "null");
   return others?.length === 1 && others[0] ? resolved(others[0], definitions, depth - 1) : schema;
+}
+
+function schemaOf(field: FormField, form: Form): Schema {
+  return resolved(field.schema, form.definitions as Record<string, Schema>);
 }
 
 function kindOf(schema: Schema): Kind {
@@ -45,18 +62,18 @@ function localTime(time: string): string {
   return Number.isNaN(date.getTime()) ? "" : new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
-export function start(form: FormDocument): Values {
-  return Object.fromEntries(form.fields.map((field) => [field.name, written(kindOf(resolved(field.schema, form.definitions)), field.value)]));
+export function start(form: Form): Values {
+  return Object.fromEntries(form.fields.map((field) => [field.name, written(kindOf(schemaOf(field, form)), field.value)]));
 }
 
 /** What was filled in, as the message's fields. What is left as it was known is not sent. */
-export function read(form: FormDocument, values: Values): Record<string, unknown> {
+export function read(form: Form, values: Values): Record<string, unknown> {
   const known = start(form);
   const found: Record<string, unknown> = {};
   for (const field of form.fields) {
     const text = values[field.name] ?? "";
     if (text === known[field.name] && (text !== "" || !field.required)) continue;
-    const kind = kindOf(resolved(field.schema, form.definitions));
+    const kind = kindOf(schemaOf(field, form));
     if (text === "" && kind !== "text") {
       if (field.required) throw new Problem(-1, "not filled in", `${field.name} is missing.`);
       continue;
@@ -89,7 +106,7 @@ function valueOf(field: FormField, kind: Kind, text: string): unknown {
 }
 
 interface Shown {
-  form: FormDocument;
+  form: Form;
   values: Values;
   onChange: (name: string, value: string) => void;
 }
@@ -106,11 +123,11 @@ export function FormFields({ form, values, onChange }: Shown): JSX.Element {
         </span>
         <Input
           field={field}
-          schema={resolved(field.schema, form.definitions)}
+          schema={schemaOf(field, form)}
           value={values[field.name] ?? ""}
           onChange={(value) => onChange(field.name, value)}
         />
-        {field.schema.description && <small>{field.schema.description}</small>}
+        {typeof field.schema.description === "string" && <small>{field.schema.description}</small>}
       </label>
     ));
   return (

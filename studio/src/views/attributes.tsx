@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { ask, path } from "../api";
-import type { AttributesDocument, AttributeValue } from "../documents";
+import type { AttributesDocument } from "../documents";
 import { useLoad } from "../hooks";
 import { link } from "../route";
 
@@ -16,7 +16,7 @@ export function conditions(text: string): string[] {
 }
 
 /** A condition that finds those with the same value; a text is quoted, lest it be taken for a number. */
-function condition(name: string, value: AttributeValue): string {
+function condition(name: string, value: unknown): string {
   return typeof value === "string" && !MOMENT.test(value) ? `${name}='${value}'` : `${name}=${String(value)}`;
 }
 

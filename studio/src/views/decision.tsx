@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { ask, path } from "../api";
-import type { BranchDocument, ExplanationDocument, MomentDocument } from "../documents";
+import type { Branch, ExplanationDocument, MomentDocument } from "../documents";
 import { useLoad, useSettled } from "../hooks";
 import type { Told } from "../history";
 import { Card, Loading, ProblemBox } from "../parts/basics";
@@ -63,7 +63,7 @@ function Why({ why }: { why: ExplanationDocument }): JSX.Element {
   );
 }
 
-function Branches({ branches }: { branches: BranchDocument[] }): JSX.Element {
+function Branches({ branches }: { branches: Branch[] }): JSX.Element {
   return (
     <ul class="plain branches">
       {branches.map((branch, index) => (

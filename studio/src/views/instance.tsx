@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useCallback, useState } from "preact/hooks";
 import { ask, path } from "../api";
-import type { InstanceDocument } from "../documents";
+import type { InstanceInfo } from "../documents";
 import { useAmended, useLoad } from "../hooks";
 import { useLive } from "../live";
 import { LiveSign, Shown, Status, Tabs, When } from "../parts/basics";
@@ -37,11 +37,11 @@ interface Asked {
 }
 
 export function InstanceView({ workflow, id, route }: Asked): JSX.Element {
-  const instance = useLoad((signal) => ask<InstanceDocument>(`instances/${path(workflow, id)}`, { signal }), [workflow, id]);
-  const [told, tell] = useState<InstanceDocument>();
+  const instance = useLoad((signal) => ask<InstanceInfo>(`instances/${path(workflow, id)}`, { signal }), [workflow, id]);
+  const [told, tell] = useState<InstanceInfo>();
   const live = useLive("live", { instance: `${workflow}/${id}` }, (event) => {
     if (event.type !== "instance") return;
-    const now = event.data as InstanceDocument;
+    const now = event.data as InstanceInfo;
     if (now.position > (instance.data?.position ?? 0)) tell(now);
     else if (JSON.stringify(now) !== JSON.stringify(instance.data)) instance.reload();
   });
@@ -76,7 +76,7 @@ export function InstanceView({ workflow, id, route }: Asked): JSX.Element {
   );
 }
 
-function Facts({ instance }: { instance: InstanceDocument }): JSX.Element {
+function Facts({ instance }: { instance: InstanceInfo }): JSX.Element {
   return (
     <dl class="facts">
       <div>
@@ -108,7 +108,7 @@ function Facts({ instance }: { instance: InstanceDocument }): JSX.Element {
   );
 }
 
-function Inside({ instance, route }: { instance: InstanceDocument; route: Route }): JSX.Element {
+function Inside({ instance, route }: { instance: InstanceInfo; route: Route }): JSX.Element {
   const tab = route.query.get("tab") ?? "history";
   const [at, go] = usePosition(route, instance.position);
   const to = (id: string) => link(route.parts, { tab: id === "history" ? undefined : id, at: at === instance.position ? undefined : at });

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ask, type Query } from "../api";
-import type { AttributeName, InstanceDocument, WorkflowDocument } from "../documents";
+import type { AttributeName, InstanceInfo, WorkflowDocument } from "../documents";
 import { useAmended, useChanges, useLoad } from "../hooks";
 import { Empty, Loading, LookAgain, ProblemBox, Status, When } from "../parts/basics";
 import { usePages, VirtualRows } from "../parts/list";
@@ -38,7 +38,7 @@ function moment(value: string): string {
 export function InstancesView({ route }: { route: Route }): JSX.Element {
   const search = searchOf(route.query);
   const [bulk, operate] = useState(false);
-  const list = usePages<InstanceDocument>("instances", { ...search, newest: route.query.get("order") !== "oldest" });
+  const list = usePages<InstanceInfo>("instances", { ...search, newest: route.query.get("order") !== "oldest" });
   const changes = useChanges((now) => now.instances);
   const stats = changes.figures;
   const total = Object.values(stats.data?.instances ?? {}).reduce((sum, count) => sum + count, 0);
@@ -86,7 +86,7 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
   );
 }
 
-function Found({ list, known }: { list: ReturnType<typeof usePages<InstanceDocument>>; known: string }): JSX.Element {
+function Found({ list, known }: { list: ReturnType<typeof usePages<InstanceInfo>>; known: string }): JSX.Element {
   const seen = (_: number, last: number) => {
     if (last > list.items.length - 50) list.load();
   };
@@ -102,7 +102,7 @@ function Found({ list, known }: { list: ReturnType<typeof usePages<InstanceDocum
   );
 }
 
-function Row({ instance }: { instance: InstanceDocument | undefined }): JSX.Element | null {
+function Row({ instance }: { instance: InstanceInfo | undefined }): JSX.Element | null {
   if (!instance) return null;
   return (
     <>

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ask, Problem, send } from "../api";
-import type { LetterDocument, LetterKind, LetterKinds, ManySettled } from "../documents";
+import type { ShownLetter, LetterKind, LetterKinds, ManySettled } from "../documents";
 import { useChanges, useDoing, useLoad } from "../hooks";
 import { Card, Dialog, Empty, Json, Loading, LookAgain, ProblemBox, When } from "../parts/basics";
 import { usePages } from "../parts/list";
@@ -15,19 +15,19 @@ const AT_ONCE = 1_000;
 
 interface LetterGroup extends LetterKind {
   /** Those that are loaded. */
-  letters: LetterDocument[];
+  letters: ShownLetter[];
 }
 
 /** The kinds, each with those of its letters that are loaded. */
-function grouped(kinds: LetterKind[], letters: LetterDocument[]): LetterGroup[] {
+function grouped(kinds: LetterKind[], letters: ShownLetter[]): LetterGroup[] {
   return kinds.map((kind) => ({ ...kind, letters: letters.filter((letter) => letter.letter_kind === kind.kind) }));
 }
 
 type Many = { what: "retry" | "discard"; count: number } & ({ kind: string } | { ids: number[] });
-type Asked = Many | { what: "edit"; letter: LetterDocument };
+type Asked = Many | { what: "edit"; letter: ShownLetter };
 
 export function LettersView({ route }: { route: Route }): JSX.Element {
-  const list = usePages<LetterDocument>("dead-letters", {});
+  const list = usePages<ShownLetter>("dead-letters", {});
   const kinds = useLoad((signal) => ask<LetterKinds>("dead-letter-kinds", { signal }), []);
   const changes = useChanges((stats) => stats.dead_letters);
   const [asked, ask_] = useState<Asked>();
@@ -114,7 +114,7 @@ function Group({ group, open, onOpen, onAsk }: Grouped): JSX.Element {
   );
 }
 
-function Letter({ letter, onAsk }: { letter: LetterDocument; onAsk: (asked: Asked) => void }): JSX.Element {
+function Letter({ letter, onAsk }: { letter: ShownLetter; onAsk: (asked: Asked) => void }): JSX.Element {
   return (
     <>
       <p>
@@ -147,7 +147,7 @@ export function parsed(text: string): unknown {
   }
 }
 
-function EditDialog({ letter, onClose }: { letter: LetterDocument; onClose: () => void }): JSX.Element {
+function EditDialog({ letter, onClose }: { letter: ShownLetter; onClose: () => void }): JSX.Element {
   const [text, set] = useState(() => pretty(letter.message));
   const doing = useDoing();
   const confirm = async () => {

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { path, send } from "../api";
-import type { InstanceDocument } from "../documents";
+import type { InstanceInfo } from "../documents";
 import { useDoing } from "../hooks";
 import { Dialog } from "../parts/basics";
 
@@ -52,7 +52,7 @@ function possible(status: string): Operation[] {
   return [...OPERATIONS.filter((one) => names.includes(one.name)), RESET];
 }
 
-export function Operations({ instance, onDone }: { instance: InstanceDocument; onDone: () => void }): JSX.Element {
+export function Operations({ instance, onDone }: { instance: InstanceInfo; onDone: () => void }): JSX.Element {
   const [asked, ask] = useState<Operation>();
   return (
     <div class="bar" role="group" aria-label="Operate">
@@ -75,7 +75,7 @@ export function Operations({ instance, onDone }: { instance: InstanceDocument; o
   );
 }
 
-function OperationDialog({ instance, operation, onClose }: { instance: InstanceDocument; operation: Operation; onClose: (done: boolean) => void }): JSX.Element {
+function OperationDialog({ instance, operation, onClose }: { instance: InstanceInfo; operation: Operation; onClose: (done: boolean) => void }): JSX.Element {
   const [reason, say] = useState("");
   const [to, choose] = useState(String(Math.max(1, instance.position - 1)));
   const doing = useDoing();

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ask } from "../api";
-import type { Figures, OutputDocument, StatsDocument, StuckFound } from "../documents";
+import type { Figures, WaitingOutput, Stats, StuckFound } from "../documents";
 import { useEvery, useLoad } from "../hooks";
 import { useLive } from "../live";
 import { Card, Empty, Figure, LiveSign, ProblemBox, Shown, Status, When } from "../parts/basics";
@@ -27,11 +27,11 @@ interface Sample {
 }
 
 export function OverviewView(): JSX.Element {
-  const first = useLoad((signal) => ask<StatsDocument>("stats", { signal }), []);
-  const [live, set] = useState<StatsDocument>();
+  const first = useLoad((signal) => ask<Stats>("stats", { signal }), []);
+  const [live, set] = useState<Stats>();
   const [samples, draw] = useState<Sample[]>([]);
   const state = useLive("live", {}, (event) => {
-    if (event.type === "stats") set(event.data as StatsDocument);
+    if (event.type === "stats") set(event.data as Stats);
   });
   const stats = live ?? first.data;
   // The server tells of changes only; a second in which nothing happens is drawn as well.
@@ -57,13 +57,13 @@ export function OverviewView(): JSX.Element {
   );
 }
 
-function sample(stats: StatsDocument): Sample {
+function sample(stats: Stats): Sample {
   const counts = Object.entries(stats.instances);
   const sum = (those: [string, number][]) => those.reduce((total, [, count]) => total + count, 0);
   return { time: Date.now(), begun: sum(counts), ended: sum(counts.filter(([status]) => ENDED.includes(status))) };
 }
 
-function Counts({ stats }: { stats: StatsDocument }): JSX.Element {
+function Counts({ stats }: { stats: Stats }): JSX.Element {
   const count = (status: string) => stats.instances[status] ?? 0;
   return (
     <>
@@ -121,7 +121,7 @@ function Throughput({ samples }: { samples: Sample[] }): JSX.Element {
 }
 
 function Timers(): JSX.Element {
-  const timers = useLoad((signal) => ask<OutputDocument[]>("timers", { query: { limit: TIMERS_SHOWN }, signal }), []);
+  const timers = useLoad((signal) => ask<WaitingOutput[]>("timers", { query: { limit: TIMERS_SHOWN }, signal }), []);
   useEvery(SLOW_SECONDS / 3, timers.poll);
   return (
     <Card title="Timers due next">

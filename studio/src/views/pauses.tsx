@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ask, path, send } from "../api";
-import type { PauseDocument, PausesDocument } from "../documents";
+import type { PauseInfo, PausesDocument } from "../documents";
 import { useDoing, useEvery, useLoad } from "../hooks";
 import { Dialog, Empty, ProblemBox, Shown, When } from "../parts/basics";
 import { link } from "../route";
@@ -75,7 +75,7 @@ export function PausesView(): JSX.Element {
   );
 }
 
-function Paused({ paused, busy, onResume }: { paused: PauseDocument[]; busy: boolean; onResume: (what: string) => void }): JSX.Element {
+function Paused({ paused, busy, onResume }: { paused: PauseInfo[]; busy: boolean; onResume: (what: string) => void }): JSX.Element {
   return (
     <table aria-label="Paused">
       <thead>
@@ -130,10 +130,10 @@ function PauseDialog({ what, onClose }: { what: string; onClose: () => void }): 
   );
 }
 
-function title(pause: PauseDocument): string {
+function title(pause: PauseInfo): string {
   return `The ${pause.kind} ${pause.name}`;
 }
 
-function waiting(pause: PauseDocument): string {
+function waiting(pause: PauseInfo): string {
   return `${several(pause.waiting, "message")}${pause.more ? " or more" : ""} waiting`;
 }

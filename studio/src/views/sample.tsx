@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ask } from "../api";
-import type { WhatIfDocument } from "../documents";
+import type { Report } from "../documents";
 import { useDoing } from "../hooks";
 import { Card, Empty, ProblemBox } from "../parts/basics";
 import { instanceLink } from "../route";
@@ -15,12 +15,12 @@ const SAMPLES = [20, 100, 500, 1_000];
 export function WhatIfSample({ name }: { name: string }): JSX.Element {
   const [sample, size] = useState(100);
   const [status, choose] = useState("");
-  const [report, tell] = useState<WhatIfDocument>();
+  const [report, tell] = useState<Report>();
   const doing = useDoing();
   const look = () =>
     doing.run(async () => {
       tell(undefined);
-      tell(await ask<WhatIfDocument>("what-if", { query: { workflow: name, status, sample } }));
+      tell(await ask<Report>("what-if", { query: { workflow: name, status, sample } }));
     });
   return (
     <>
@@ -61,7 +61,7 @@ export function WhatIfSample({ name }: { name: string }): JSX.Element {
   );
 }
 
-function Report({ report }: { report: WhatIfDocument }): JSX.Element {
+function Report({ report }: { report: Report }): JSX.Element {
   if (!report.instances) return <Empty>No instance is like that.</Empty>;
   return (
     <>
@@ -96,7 +96,7 @@ function Report({ report }: { report: WhatIfDocument }): JSX.Element {
 }
 
 /** A state that differs in a field, and is in no snapshot, is not seen unless it leads to another decision. */
-function compared({ compared: { decisions, state_names, states, states_passed } }: WhatIfDocument): string {
+function compared({ compared: { decisions, state_names, states, states_passed } }: Report): string {
   return `the decisions of ${several(decisions, "step")}, the names of ${several(state_names, "state")}, whole states in ${amount(states)} of ${amount(states_passed)}`;
 }
 

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ask, path, send } from "../api";
-import type { NextTimes, ScheduleDocument } from "../documents";
+import type { NextTimes, ScheduleInfo } from "../documents";
 import { useDoing, useEvery, useLoad, type Doing } from "../hooks";
 import { Card, Dialog, Empty, ProblemBox, Shown, Status, When } from "../parts/basics";
 import { amend, type Route } from "../route";
@@ -13,7 +13,7 @@ const REFRESH_SECONDS = 5;
 const TIMES_SHOWN = 5;
 
 export function SchedulesView({ route }: { route: Route }): JSX.Element {
-  const list = useLoad((signal) => ask<ScheduleDocument[]>("schedules", { signal }), []);
+  const list = useLoad((signal) => ask<ScheduleInfo[]>("schedules", { signal }), []);
   const [asked, remove] = useState<string>();
   const doing = useDoing();
   useEvery(REFRESH_SECONDS, list.poll);
@@ -63,7 +63,7 @@ const CHANGES: Record<string, [operation: string, title: string]> = {
 };
 
 interface Told {
-  schedule: ScheduleDocument;
+  schedule: ScheduleInfo;
   open: boolean;
   onOpen: () => void;
   doing: Doing;

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ask, path, Problem, send } from "../api";
-import type { FormDocument, TaskOutcome, TaskWithForms } from "../documents";
+import type { Form, TaskOutcome, TaskWithForms } from "../documents";
 import { useDoing, useLoad, type Doing } from "../hooks";
 import { Card, Fields, ProblemBox, Shown, When } from "../parts/basics";
 import { FormFields, read, start, type Values } from "../parts/form";
@@ -169,7 +169,7 @@ function Claim({ task, doing, act }: { task: TaskWithForms; doing: Doing; act: (
   );
 }
 
-function Answer({ form, doing, onAnswer }: { form: FormDocument; doing: Doing; onAnswer: (fields: Record<string, unknown>) => Promise<void> }): JSX.Element {
+function Answer({ form, doing, onAnswer }: { form: Form; doing: Doing; onAnswer: (fields: Record<string, unknown>) => Promise<void> }): JSX.Element {
   const [values, set] = useState<Values>(() => start(form));
   const [wrong, mark] = useState<Problem>();
   const submit = () => {

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ask, send } from "../api";
-import type { TaskDocument, WorkflowDocument } from "../documents";
+import type { Task, WorkflowDocument } from "../documents";
 import { useDoing, useEvery, useLoad } from "../hooks";
 import { Empty, Loading, LookAgain, ProblemBox, When } from "../parts/basics";
 import { usePages, VirtualRows } from "../parts/list";
@@ -17,7 +17,7 @@ const KEPT_FRESH = 200;
 export function TasksView({ route }: { route: Route }): JSX.Element {
   const query = route.query;
   const roles = query.get("role")?.split(",").map((one) => one.trim()).filter(Boolean) ?? [];
-  const list = usePages<TaskDocument>("tasks", {
+  const list = usePages<Task>("tasks", {
     role: roles,
     person: query.get("person"),
     workflow: query.get("workflow"),
@@ -57,7 +57,7 @@ export function TasksView({ route }: { route: Route }): JSX.Element {
   );
 }
 
-function rolesOf(tasks: TaskDocument[]): string[] {
+function rolesOf(tasks: Task[]): string[] {
   return [...new Set(tasks.map((task) => task.role).filter((role) => role !== null))].sort();
 }
 
@@ -70,7 +70,7 @@ function PickNext({ roles }: { roles: string[] }): JSX.Element | null {
   if (role === undefined) return null;
   const pick = () =>
     doing.run(async () => {
-      const [task] = await send<TaskDocument[]>("task-picks", { role, count: 1 });
+      const [task] = await send<Task[]>("task-picks", { role, count: 1 });
       if (task) go(link(["tasks", task.id]));
       else say(`Nothing of ${role} is free.`);
     });
@@ -94,7 +94,7 @@ function PickNext({ roles }: { roles: string[] }): JSX.Element | null {
   );
 }
 
-function Row({ task }: { task: TaskDocument | undefined }): JSX.Element | null {
+function Row({ task }: { task: Task | undefined }): JSX.Element | null {
   if (!task) return null;
   return (
     <>

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useCallback } from "preact/hooks";
-import type { EventDocument } from "../documents";
+import type { EventInfo } from "../documents";
 import type { Stream } from "../history";
 import { VirtualRows } from "../parts/list";
 import { clock, duration, gist, shortType } from "../text";
@@ -34,8 +34,8 @@ export function Timeline({ stream, count, at, onGo }: Shown): JSX.Element {
 }
 
 interface Told {
-  event: EventDocument | undefined;
-  before: EventDocument | undefined;
+  event: EventInfo | undefined;
+  before: EventInfo | undefined;
   position: number;
   here: boolean;
   onGo: (position: number) => void;

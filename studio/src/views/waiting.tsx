@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { ask, path, type Page } from "../api";
-import type { InstanceDocument, OutputDocument, TaskDocument, WaitingDocument } from "../documents";
+import type { InstanceInfo, WaitingOutput, Task, Waiting } from "../documents";
 import { useEvery, useLoad } from "../hooks";
 import { Card, Empty, Json, Shown, When } from "../parts/basics";
 import { link } from "../route";
@@ -11,12 +11,12 @@ import { amount, several } from "../text";
 const REFRESH_SECONDS = 2;
 const TASKS_LOOKED_AT = 1_000;
 
-export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.Element {
+export function WaitingPanel({ instance }: { instance: InstanceInfo }): JSX.Element {
   const { workflow, id, position } = instance;
-  const waiting = useLoad((signal) => ask<WaitingDocument>(`waiting/${path(workflow, id)}`, { signal }), [workflow, id], position);
+  const waiting = useLoad((signal) => ask<Waiting>(`waiting/${path(workflow, id)}`, { signal }), [workflow, id], position);
   const tasks = useLoad(
     async (signal) => {
-      const page = await ask<Page<TaskDocument, string>>("tasks", { query: { workflow, limit: TASKS_LOOKED_AT }, signal });
+      const page = await ask<Page<Task, string>>("tasks", { query: { workflow, limit: TASKS_LOOKED_AT }, signal });
       return { found: page.items.filter((task) => task.instance === id), all: page.next === null };
     },
     [workflow, id],
@@ -77,7 +77,7 @@ export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.
   );
 }
 
-function attempts(output: OutputDocument): string {
+function attempts(output: WaitingOutput): string {
   return `${output.kind}, ${output.attempts ? several(output.attempts, "attempt") : "not tried yet"}`;
 }
 

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ask, path, send } from "../api";
-import type { CounterfactualDocument, EventDocument, ToldEvent, WorkflowDocument } from "../documents";
+import type { CounterfactualDocument, EventInfo, ToldEvent, WorkflowDocument } from "../documents";
 import { useDoing, useLoad } from "../hooks";
 import { useStream } from "../history";
 import { Card, Json, ProblemBox } from "../parts/basics";
@@ -42,7 +42,7 @@ export function WhatIfPanel({ workflow, id, count, at, onGo }: Asked): JSX.Eleme
 }
 
 /** The input whose step a position belongs to. */
-function inputAt(event: (position: number) => EventDocument | undefined, at: number): EventDocument | undefined {
+function inputAt(event: (position: number) => EventInfo | undefined, at: number): EventInfo | undefined {
   for (let position = at; position > Math.max(0, at - 50); position -= 1) {
     const found = event(position);
     if (found?.direction === "input") return found;
@@ -50,7 +50,7 @@ function inputAt(event: (position: number) => EventDocument | undefined, at: num
   return undefined;
 }
 
-function Otherwise({ workflow, id, input }: { workflow: string; id: string; input: EventDocument }): JSX.Element {
+function Otherwise({ workflow, id, input }: { workflow: string; id: string; input: EventInfo }): JSX.Element {
   const [what, choose] = useState<What>("replace");
   const [type, name] = useState(input.type ?? "");
   const [text, write] = useState(() => pretty(input.message));

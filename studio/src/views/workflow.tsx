@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { ask, path } from "../api";
-import type { Advice, Figures, FindingDocument, FindingsDocument, MessageDescribed, SubjectDocument, WorkflowDocument, WorkflowFigures } from "../documents";
+import type { Advice, Figures, FindingDocument, FindingsDocument, Message, Subject, WorkflowDocument, WorkflowFigures } from "../documents";
 import { useLoad } from "../hooks";
 import { Card, Empty, Shown, Tabs } from "../parts/basics";
 import { WorkflowDiagram } from "../parts/diagram";
@@ -141,11 +141,11 @@ function Finding({ finding, intended }: { finding: FindingDocument; intended?: s
 }
 
 function Documentation({ name }: { name: string }): JSX.Element {
-  const subject = useLoad((signal) => ask<SubjectDocument>(`workflows/${path(name)}/documentation`, { signal }), [name]);
+  const subject = useLoad((signal) => ask<Subject>(`workflows/${path(name)}/documentation`, { signal }), [name]);
   return <Shown of={subject}>{(found) => <Written subject={found} />}</Shown>;
 }
 
-function Written({ subject }: { subject: SubjectDocument }): JSX.Element {
+function Written({ subject }: { subject: Subject }): JSX.Element {
   return (
     <div class="cards">
       {subject.machine.doc && (
@@ -197,7 +197,7 @@ function Written({ subject }: { subject: SubjectDocument }): JSX.Element {
   );
 }
 
-function Messages({ title, messages, empty }: { title: string; messages: MessageDescribed[]; empty: string }): JSX.Element {
+function Messages({ title, messages, empty }: { title: string; messages: Message[]; empty: string }): JSX.Element {
   return (
     <Card title={title}>
       {!messages.length && <Empty>{empty}</Empty>}
