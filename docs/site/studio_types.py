@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from docs.site.routes import ROOT, document
 
@@ -61,6 +61,6 @@ def _type(schema: dict[str, Any]) -> str:
             return f"({item})[]" if " | " in item else f"{item}[]"
         case "object":
             of = schema.get("additionalProperties")
-            return f"Record<string, {_type(of) if isinstance(of, dict) else 'unknown'}>"
+            return f"Record<string, {_type(cast('dict[str, Any]', of)) if isinstance(of, dict) else 'unknown'}>"
         case kind:
             return PLAIN.get(str(kind), "unknown")

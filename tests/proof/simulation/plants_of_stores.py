@@ -198,8 +198,8 @@ def due_by_the_workers_clock(patch: pytest.MonkeyPatch) -> None:
         made = output(self, lane, event, row)
         if made is None or made.kind != "timer" or made.at_us is not None:
             return made
-        store: Any = self._store
-        return replace(made, after_us=0, at_us=store.node.app._runtime.clock.now_us() + made.after_us)
+        dispatcher: Any = getattr(self._capacity, "__self__")  # noqa: B009  a method's own object
+        return replace(made, after_us=0, at_us=dispatcher._runtime.clock.now_us() + made.after_us)
 
     patch.setattr(StepUnits, "_output", by_own_clock)
 
