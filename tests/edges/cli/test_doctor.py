@@ -11,14 +11,14 @@ from mainspring.cli import doctor
 from mainspring.engine.fleet import unread
 from mainspring.engine.fleet.knowledge import Knowledge
 from mainspring.engine.fleet.knowledge import written as written_knowledge
-from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
+from mainspring.engine.fleet.standing import OpenBreaker, Standing, TakenThreads, written
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.runtime import SystemClock
 from mainspring.stores.sql.migrations import Migration
 from mainspring.stores.sqlite import examination, schema
 from mainspring.stores.sqlite.store import SqliteStore
 from mainspring.testing.clock import VirtualClock
-from mainspring.views import Stats
+from mainspring.views import Lag, ProjectionStatus, Stats
 from tests.edges.cli.conftest import Run, order
 
 
@@ -82,6 +82,8 @@ def test_suspended_instances_and_dead_letters_are_wrong(run: Run) -> None:
         "1 instance is suspended",
         "1 message could not be carried out",
     }
+    (fix,) = [one["fix"] for one in found["findings"] if one["what"] == "1 message could not be carried out"]
+    assert "retry what is still wanted: it says what is refused, and why. Discard that" in fix
 
 
 def test_what_waits_for_a_suspended_instance_waits_for_no_worker(run: Run) -> None:
@@ -127,6 +129,32 @@ def test_what_workers_hold_back_is_wrong_and_an_instance_says_that_it_waits_for_
     assert (stuck.code, stuck.document["held_back"]) == (1, [held])
     assert run("stuck").out.splitlines() == ["None of 1 instance that has not ended seems stuck.", held]
     assert shown.out.splitlines()[-1] == held
+
+
+def test_what_keeps_plain_functions_waiting_is_wrong(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    hold_back(Standing(threads=TakenThreads(SystemClock().now_us(), 9, {"charge": 30, "mail": 2})))
+
+    ran = run("doctor")
+
+    assert ran.code == 1
+    assert re.search(
+        r"^wrong: No thread for plain functions has become free since (\S+ )?\d\d:\d\d UTC, and 9 calls wait: "
+        r"charge has 30, mail 2\.",
+        ran.out,
+        re.MULTILINE,
+    )
+
+
+def test_a_read_model_that_waits_for_a_newer_worker_is_wrong_only_when_it_is_late() -> None:
+    def told(seconds: float) -> list[tuple[str, str]]:
+        lag = Lag(generation=1, version=1, position=7, events=3, seconds=seconds, error=None)
+        status = ProjectionStatus("trips", declared=True, live=lag, building=None, left="Ridden: is not registered")
+        return [(finding.level, finding.fix) for finding in doctor.projection_findings(status)]
+
+    (soon,), (note, late) = told(1.0), told(3_600.0)
+    assert soon == note == ("note", "Nothing is to be done while one runs: it goes on with the others.")
+    assert late == ("problem", "No worker that runs can read what is next: start one of the newer release.")
 
 
 def lose(times: int) -> None:
