@@ -32,6 +32,7 @@ from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.outputs.subscriptions import Subscriptions
 from mainspring.engine.projections.folding import Folding
 from mainspring.engine.stepping import disposition
+from mainspring.engine.stepping.broken_lanes import BrokenLanes
 from mainspring.engine.stepping.duplicates import Duplicates
 from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.stepper import Stepper
@@ -84,12 +85,12 @@ def told_too_early(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a commit that lost its race is reported as if it had been made")
 def deaf_to_conflicts(patch: pytest.MonkeyPatch) -> None:
-    def deaf(self: Stepper, lane: Lane, pending: Pending, outcome: Any) -> None:
+    def deaf(self: BrokenLanes, lane: Lane, pending: Pending, outcome: Any) -> None:
         lane.phase = Phase.BROKEN
         if pending.answer is not None:
             pending.answer.resolve("stepped")
 
-    patch.setattr(Stepper, "_refused", deaf)
+    patch.setattr(BrokenLanes, "refused", deaf)
 
 
 @plant("after a conflict the state in memory is taken for the truth")
@@ -128,11 +129,11 @@ def chain_not_withdrawn(patch: pytest.MonkeyPatch) -> None:
 
 @plant("an input that came from the inbox is forgotten when the store is in trouble")
 def forgotten_in_trouble(patch: pytest.MonkeyPatch) -> None:
-    def forget(self: Stepper, lane: Lane, pending: Pending, error: Any) -> None:
+    def forget(self: BrokenLanes, lane: Lane, pending: Pending, error: Any) -> None:
         if pending.answer is not None:
             pending.answer.fail(error)
 
-    patch.setattr(Stepper, "_failed", forget)
+    patch.setattr(BrokenLanes, "_failed", forget)
 
 
 @plant("an instance that has ended goes on deciding")
