@@ -45,7 +45,7 @@ def advice_of(figures: Figures, machines: Machines = lambda _: None) -> tuple[Ad
     What fails comes before what takes long, and that before what never happens, which is often as it should be. Code
     is asked for only where enough has happened to say what of it never did.
 
-    >>> from mainspring.engine.inputs.pending import moment
+    >>> from mainspring.engine.recording.stored_values import moment
     >>> advice_of(Figures(moment(0), None, None, 0, 0, ()))
     ()
     """
