@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from mainspring.analysis.export.export import export
 from mainspring.app.observing import exposition
 from mainspring.port.records import ENDED, InstanceFilter, Ref
 from mainspring.sealing import About, Encrypted, FileKeys, Seal, StaticKeys
-from mainspring.telemetry.logs import JsonLines
 from mainspring.views import DeadLetter
 from tests.edges.telemetry.spans import Spans
 from tests.proof.secrets.looking import in_bytes, in_files, in_server
@@ -23,30 +20,6 @@ from tests.proof.secrets.vault import MARKS, WAYS, Do, Open, Vault, add_all, go,
 from tests.support.postgres.server import postgres_url
 from tests.support.running import run
 from tests.support.waiting import until
-
-
-@pytest.fixture
-def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
-    """A folder for all that is written, with what is logged in it, and temporary files too."""
-    folder = tmp_path / "written"
-    (folder / "tmp").mkdir(parents=True)
-    for name in ("TMPDIR", "SQLITE_TMPDIR"):
-        monkeypatch.setenv(name, str(folder / "tmp"))
-    root, own = logging.getLogger(), logging.getLogger("mainspring")
-    levels = root.level, own.level
-    handlers = [logging.FileHandler(folder / "log.txt"), logging.FileHandler(folder / "log.json")]
-    handlers[0].setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-    handlers[1].setFormatter(JsonLines())
-    for handler in handlers:
-        root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    own.setLevel(logging.DEBUG)
-    yield folder
-    for handler in handlers:
-        root.removeHandler(handler)
-        handler.close()
-    root.setLevel(levels[0])
-    own.setLevel(levels[1])
 
 
 def make(url: str, seal: Seal | None, spans: Spans, *, purging: bool = False) -> Mainspring:
