@@ -11,13 +11,13 @@ from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from mainspring import Context, DoNotRetryError, FeedEntry, Mainspring, Retry
+from mainspring import Breaker, Context, DoNotRetryError, FeedEntry, Mainspring, Retry
 from mainspring.brokers.port import Outgoing
 from mainspring.brokers.sink import Publisher, Sink
 from mainspring.brokers.source import BrokerSource, SourceOptions
 from mainspring.port.store import Store
 from tests.proof.crash.journey import CAPS, WORKFLOWS, Despair, Leg, LegDone, Paid, Pay, Steadied, Wave, Wobble
-from tests.proof.simulation import consignments, contracts, score, workflows
+from tests.proof.simulation import consignments, contracts, petitions, score, workflows
 from tests.proof.simulation.post import Branch
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ Code: TypeAlias = Literal["old", "new"]
 
 TIMEOUT: Final = timedelta(seconds=4)
 RETRY: Final = Retry(max_attempts=40, first=timedelta(milliseconds=200), cap=timedelta(seconds=4))
+POISON_RETRY: Final = Retry(max_attempts=3, first=timedelta(milliseconds=200))
 # Tried as often as the kill loop's judge expects of each.
 JOURNEY_RETRY: Final = {
     name: Retry(max_attempts=cap, first=timedelta(milliseconds=20), cap=timedelta(seconds=4))
@@ -277,6 +278,16 @@ def _own_handlers(app: Mainspring) -> None:
     async def proofread(command: contracts.Proofread, context: Context) -> contracts.Proofed:
         await HANDS.get().make(context)
         return contracts.Proofed(command.contract, command.words)
+
+    # It never fails but for poison: its breaker has no reason to open.
+    @app.handler(retry=POISON_RETRY, timeout=timedelta(hours=1), breaker=Breaker(failures=1))
+    async def stamp(command: petitions.Stamp, context: Context) -> petitions.Stamped:
+        if command.poison:
+            HANDS.get().called(context)
+            HANDS.get().failed(context)
+            raise OutsideError("poison")
+        await HANDS.get().make_surely(context)
+        return petitions.Stamped(command.petition)
 
     @app.subscribe(retry=RETRY, timeout=TIMEOUT)
     async def file_paper(paper: workflows.PaperDone, context: Context) -> None:

@@ -46,12 +46,15 @@ def tasks(case: Case) -> Iterable[Fault]:
     """Of many answers to a task one wins; the others get its outcome."""
     by_task: defaultdict[str, list[Outcome]] = defaultdict(list)
     for outcome in case.world.clients.outcomes:
-        by_task[outcome.task].append(outcome)
+        # A doubt is skipped, and its task takes another answer.
+        if not outcome.answer.startswith("Doubt"):
+            by_task[outcome.task].append(outcome)
     answers = {
         row.message_id: row
-        for _, stream in case.of("Approval")
+        for workflow in ("Approval", "Petition")
+        for _, stream in case.of(workflow)
         for row in stream
-        if row.kind == "answer" and row.event != "Kept"
+        if row.kind == "answer" and row.event not in ("Kept", "Skipped")
     }
     gone = {str(purge.ref) for purge in case.world.database.purges}
     for task, told in by_task.items():

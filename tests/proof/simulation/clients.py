@@ -26,7 +26,7 @@ from mainspring.port.records import ENDED, InstanceRow, Ref
 from mainspring.port.tasks import TaskFilter
 from tests.proof.crash.evidence import Asked
 from tests.proof.crash.journey import Deposit, Note, Start
-from tests.proof.simulation import consignments, contracts, score, workflows
+from tests.proof.simulation import consignments, contracts, petitions, score, workflows
 from tests.proof.simulation.evidence import GIVEN
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ REQUEST: Final = timedelta(seconds=10)
 TRIES: Final = 200
 NODE_LOOKS: Final = 7_200
 ENDING: Final = frozenset(
-    {"Journey", "Holiday", "Project", "Errand", "Approval", "Gauge", "Score", "Contract", "Consignment"}
+    {"Journey", "Holiday", "Project", "Errand", "Approval", "Gauge", "Score", "Contract", "Consignment", "Petition"}
     | {"mainspring.FanOut"}
 )
 PURGED: Final = ("Holiday", "Project", "Errand", "Approval", "Score", "Contract")
@@ -81,6 +81,7 @@ class Clients:
             "score": self._score,
             "contract": self._contract,
             "parcel": self._consignment,
+            "petition": self._petition,
         }
         await asyncio.gather(
             *(
@@ -92,6 +93,7 @@ class Clients:
             self._operators(),
             self._archivists(),
             self._pausers(),
+            self._petitioners(),
         )
 
     # ---- scripts
@@ -171,6 +173,10 @@ class Clients:
                 await self._try("migrate", lambda: self._migrate(to))
             await asyncio.sleep(random.choice((0, 4)) * random.random())
         await self.send(contracts.Sign(id), to, f"{id}-sign")
+
+    async def _petition(self, id: str, random: Random) -> None:
+        await self._soon(random)
+        await self.send(petitions.File(id, random.random() < 0.5), f"Petition/{id}", f"{id}-file")
 
     async def _migrate(self, ref: str) -> None:
         self._world.trace.line("operator", f"migrates {ref}")
@@ -310,9 +316,47 @@ class Clients:
                 if random.random() < 0.5:
                     await self._answer_twice(task)
 
-    async def _tasks(self) -> list[str]:
+    async def _tasks(self, of: str = "Approval") -> list[str]:
         rows = await self._world.database.tasks(TaskFilter(), 100)
-        return [str(row) for row in rows]
+        return [str(row) for row in rows if row.workflow == of]
+
+    async def _petitioners(self) -> None:
+        """Answer for another instance, with what cannot be decided on, and well; skip what could not be."""
+        if not dict(self._plan.cast)["petition"]:
+            return
+        random = self._plan.random("petitioners")
+        while not self._world.peace:
+            await asyncio.sleep(random.uniform(0.5, 3))
+            self._look_at_breakers()
+            await self._skip_doubts()
+            for task in await self._tasks("Petition"):
+                await self._answer_wrongly(task)
+                wrong, petition = random.random() < 0.5, task.split("/")[1]
+                kind = petitions.Doubt if wrong else petitions.Grant
+                await self._answer(task, kind(petition, "ann"), "ann")
+
+    async def _answer_wrongly(self, task: str) -> None:
+        """Answer with what is meant for another instance, which nobody may take."""
+
+        async def call(app: Mainspring) -> None:
+            await app.tasks.complete(task, petitions.Grant("another", "eve"), actor="eve", roles=["manager"])
+            self._world.complaints.append(f"{task} was answered with what is for another instance")
+
+        async def ask() -> None:
+            await self.at(await self._node(), call)
+
+        await self._try("answer", ask)
+
+    async def _skip_doubts(self) -> None:
+        for row in self._rows():
+            if row.workflow == "Petition" and row.status == "suspended":
+                await self._try("skip", lambda: self._operate(Ref(row.workflow, row.id), "skip"))  # noqa: B023
+
+    def _look_at_breakers(self) -> None:
+        for node in self._world.ready_nodes():
+            runners = node.app.engine.dispatcher.runners.by_queue if node.app else {}
+            if any(runner.gate.is_open for runner in runners.values()):
+                self._world.complaints.append(f"{node.party.name} holds a destination back that has not failed")
 
     async def _answer_twice(self, task: str) -> None:
         """Let two people answer at once, differently."""
@@ -425,6 +469,9 @@ class Clients:
         """Let people and operators finish what only they can."""
         if self._world.plan.faults & {"paused"}:
             await self._try("pauses", self._resume_all)
+        await self._skip_doubts()
+        for task in await self._tasks("Petition"):
+            await self._answer(task, petitions.Grant(task.split("/")[1], "ann"), "ann")
         for row in self._rows():
             if row.status == "suspended":
                 await self._try("resume", lambda: self._operate(Ref(row.workflow, row.id), "resume"))  # noqa: B023

@@ -39,7 +39,7 @@ EDGE_FAULTS: Final = {
 FAULTS: Final = {**CORE_FAULTS, **EDGE_FAULTS}
 CORE_CAST: Final = ("journey", "holiday", "project", "approval", "gauge", "score")
 EDGE_CAST: Final = ("contract", "parcel")
-CAST: Final = (*CORE_CAST, *EDGE_CAST)
+CAST: Final = (*CORE_CAST, *EDGE_CAST, "petition")
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,7 @@ def plan_of(seed: int, *, plant: str | None = None) -> Plan:
     edges = Random(f"{seed}/edges")  # noqa: S311  no secret
     kinds += edges.choices(EDGE_CAST, k=edges.choice((0, 2, 4)))
     faults |= {kind for kind in EDGE_FAULTS if edges.random() < 0.5}
+    kinds += ["petition"] * Random(f"{seed}/petitions").choice((0, 0, 2, 4))  # noqa: S311  no secret
     return Plan(
         seed=seed,
         nodes=random.choice((1, 2, 2, 3)),

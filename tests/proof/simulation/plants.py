@@ -3,7 +3,7 @@
 Nothing of this can be reached from the product: a plant replaces functions of the engine or of the virtual database
 from outside, and puts them back. The simulator has to notice every one of them, or its silence proves nothing.
 `plants_of_stores` are mistakes that a database's side might have, `plants_of_edges` are those of versions, purging and
-brokers, and those here are the engine's.
+brokers, `plants_of_people` those about what people do wrong, and those here are the engine's.
 """
 
 # ruff: noqa: SLF001, ARG005  a mistake is planted in the inside of things
@@ -44,6 +44,7 @@ from mainspring.stores.memory.tables import Tables
 from tests.proof.simulation import app
 from tests.proof.simulation.planting import Plants
 from tests.proof.simulation.plants_of_edges import EDGE_PLANTS
+from tests.proof.simulation.plants_of_people import PEOPLE_PLANTS
 from tests.proof.simulation.plants_of_stores import STORE_PLANTS
 
 ENGINE_PLANTS: Final = Plants()
@@ -325,7 +326,12 @@ def checkpoint_too_far(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Folding, "_piece", lambda self, at, page, reaches: piece(self, at, page, reaches + 1))
 
 
-PLANTS: Final = {**STORE_PLANTS.by_name, **ENGINE_PLANTS.by_name, **EDGE_PLANTS.by_name}
+PLANTS: Final = {
+    **STORE_PLANTS.by_name,
+    **ENGINE_PLANTS.by_name,
+    **EDGE_PLANTS.by_name,
+    **PEOPLE_PLANTS.by_name,
+}
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from mainspring import (
     StartChild,
     Workflow,
 )
-from tests.proof.simulation import consignments, contracts
+from tests.proof.simulation import consignments, contracts, petitions
 from tests.proof.simulation.score import Close, Closed, Point, Score, Standing
 
 UNITS_PER_BILL: Final = 10
@@ -417,7 +417,7 @@ OWN: Final[dict[str, Workflow[Any, Any, Any]]] = {
     type(workflow).__name__: workflow
     for workflow in (
         *(Holiday(), Project(), Errand(), Approval(), Gauge(), Score()),
-        *(contracts.Contract(), consignments.Consignment()),
+        *(contracts.Contract(), consignments.Consignment(), petitions.Petition()),
     )
 }
 OWN_MESSAGES: Final[dict[str, type[Any]]] = {
@@ -428,6 +428,6 @@ OWN_MESSAGES: Final[dict[str, type[Any]]] = {
         *(Submit, Approve, Refuse, Remind, PaperDone),
         *(Point, Close, Standing, Closed),
         *(Install, Read, Billed, Overdue, AskTotal, Remove, Bill, Total),
-        *(*contracts.MESSAGES, *consignments.MESSAGES),
+        *(*contracts.MESSAGES, *consignments.MESSAGES, *petitions.MESSAGES),
     )
 } | {"mainspring.ChildFailed": ChildFailed}

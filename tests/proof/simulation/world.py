@@ -8,6 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
+from tests.proof.simulation import petitions
 from tests.proof.simulation.app import Code, Outside
 from tests.proof.simulation.clients import Clients
 from tests.proof.simulation.database import Database
@@ -190,6 +191,6 @@ class _Log(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         self._world.trace.line("log", f"{record.levelname} {text}")
-        if record.exc_info and record.exc_info[0] is not None:
+        if record.exc_info and record.exc_info[0] not in (None, petitions.DoubtError):
             formatter = logging.Formatter()
             self._world.complaints.append(f"{text}\n{formatter.formatException(record.exc_info)}")
