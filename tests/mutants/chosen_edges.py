@@ -29,6 +29,13 @@ APP: Final = (
         ("tests/engine/coordination/test_tasks.py", "tests/engine/coordination/test_task_meetings.py"),
     ),
     Mistake(
+        "an answer to a task is judged by the newest version's route, whichever its instance runs under",
+        "app/tasks.py",
+        "            entry = pinned(entry, loaded)\n",
+        "",
+        ("tests/engine/coordination/test_task_hands.py",),
+    ),
+    Mistake(
         "a webhook that was signed for the future is taken",
         "app/hooks.py",
         "abs(now_us - proven.time_s * _MICROSECONDS) > self._window // _MICROSECOND",
