@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
@@ -23,6 +23,7 @@ from mainspring.app.posting import Post
 from mainspring.app.projections import Declare, Projections
 from mainspring.app.purging import Progress, checked_age, purge, purge_forever, retentions
 from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
+from mainspring.app.resources import Resources
 from mainspring.app.schedules import Schedules
 from mainspring.app.search import Search, filter_of, found
 from mainspring.app.sending import send_many
@@ -98,8 +99,7 @@ class Mainspring:
         self.registry = Registry(steps_per_hour)
         self.projection = Declare(self.registry)
         self.projections = Projections(self)
-        self._resources: dict[str, Callable[[], AbstractAsyncContextManager[Any]]] = {}
-        self._open: dict[str, Any] = {}
+        self._resources = Resources()
         self._exits: AsyncExitStack | None = None
         self._engine: Engine | None = None
         self.services = Services()
@@ -173,14 +173,7 @@ class Mainspring:
 
         It is opened when the app starts to work, and closed when it stops; not with `work=False`.
         """
-
-        def register(factory: F) -> F:
-            if name in self._resources:
-                raise WiringError(f"Two resources are named {name!r}", "Name one of them otherwise.")
-            self._resources[name] = factory
-            return factory
-
-        return register
+        return self._resources.declare(name)
 
     def observe(self, **parts: Unpack[Parts]) -> None:
         """Turn telemetry on: `traces`, `metrics`, `meter`, `logs`, each off unless asked; see `Telemetry`."""
@@ -211,9 +204,9 @@ class Mainspring:
                 check_store(self.registry, store)
             await store.open()
             exits.push_async_callback(store.close)
-            for key, factory in self._resources.items() if work else ():
-                self._open[key] = await exits.enter_async_context(factory())
-            engine = Engine(store, self.registry, self._runtime, self._open)
+            if work:
+                await self._resources.open(exits)
+            engine = Engine(store, self.registry, self._runtime, self._resources.opened)
             worker = name or f"{socket.gethostname()}:{os.getpid()}"
             await engine.start(work=work, name=worker, pools=None if pools is None else frozenset(pools))
         except BaseException:
@@ -245,7 +238,7 @@ class Mainspring:
         finally:
             # Only now: until it is drained, a handler that runs may still send.
             self._engine = None
-            self._open.clear()
+            self._resources.opened.clear()
             try:
                 await exits.aclose()
                 await self._runtime.end_processes()
@@ -258,9 +251,8 @@ class Mainspring:
         if self._engine is not None:
             raise WiringError("This app runs already", "Stop it first; a simulation starts the app itself.")
         own = self._runtime, self._given_store, self._resources, self.seal
-        stand_ins = {name: lambda value=value: nullcontext(value) for name, value in resources.items()}
         self._runtime, self._given_store, self.seal = runtime, store, None
-        self._resources = {**self._resources, **stand_ins}
+        self._resources = self._resources.with_stand_ins(resources)
         self.services.prepare()
         self.services.idle = True
         try:
