@@ -22,7 +22,10 @@ def breaker_judges_messages(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a task is answered with what names another instance", first=3)
 def answered_for_another(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Tasks, "_named", lambda _self, _row, _message: None)
+    async def nobody(*_: Any) -> None:
+        return None
+
+    patch.setattr(Tasks, "_named", nobody)
 
 
 @plant("the task whose answer was skipped stays answered", first=3)
