@@ -109,7 +109,8 @@ def packages() -> dict[str, str]:
 
 def stories(package: str) -> list[Story]:
     """Return the stories of an example."""
-    return importlib.import_module(f"{examples.__name__}.{package}.story").STORIES
+    found: list[Story] = importlib.import_module(f"{examples.__name__}.{package}.story").STORIES
+    return found
 
 
 def parse(arguments: Sequence[str] | None, found: Mapping[str, str]) -> argparse.Namespace:

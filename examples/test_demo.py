@@ -189,7 +189,7 @@ def test_a_reader_who_leaves_early_is_no_error(arguments: list[str], monkeypatch
     with os.fdopen(writing, "w") as nobody_reads:
         monkeypatch.setattr(sys, "stdout", nobody_reads)
         try:
-            code = main(arguments)
+            code: str | int | None = main(arguments)
         except SystemExit as end:  # argparse ends the program behind its help
             code = end.code
         nobody_reads.write("what is written afterwards is no error either, as at the end of the program")

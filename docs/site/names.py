@@ -32,6 +32,7 @@ ALIASES = {
     "App": "The app that runs with the server, as an endpoint's parameter.",
     "InTransaction": "A transaction of the app's database, as an endpoint's parameter: committed before it answers.",
     "Decision": "Any decision.",
+    "Message": "What may be sent: an instance of a dataclass, a msgspec Struct or a pydantic model.",
     "Decisions": "What decide returns: a sequence of decisions.",
     "Event": "Any event that evolve sees.",
     "ERASED": "What is found instead of a body whose key was destroyed.",

@@ -55,4 +55,5 @@ async def _answers(address: str, page: Page) -> int:
 def _get(address: str) -> str:
     answer: Any
     with urllib.request.urlopen(address, timeout=ANSWER_SECONDS) as answer:  # noqa: S310  our own, on loopback
-        return answer.read().decode()
+        text: str = answer.read().decode()
+        return text

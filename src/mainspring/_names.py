@@ -9,6 +9,7 @@ from mainspring.app import Receipt as Receipt
 from mainspring.app.posting import Posted as Posted
 from mainspring.app.transactions import Transaction as Transaction
 from mainspring.app.tuning import tune_process as tune_process
+from mainspring.app.workflow_handle import WorkflowHandle as WorkflowHandle
 from mainspring.core.decisions import Ask as Ask
 from mainspring.core.decisions import CancelSchedule as CancelSchedule
 from mainspring.core.decisions import CloseTask as CloseTask
@@ -48,6 +49,7 @@ from mainspring.core.feed import FeedEntry as FeedEntry
 from mainspring.core.messages import Envelope as Envelope
 from mainspring.core.messages import InstanceId as InstanceId
 from mainspring.core.messages import Kind as Kind
+from mainspring.core.messages import Message as Message
 from mainspring.core.messages import message as message
 from mainspring.core.unkept import NotKept as NotKept
 from mainspring.core.workflow import Workflow as Workflow

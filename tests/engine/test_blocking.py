@@ -1,10 +1,31 @@
+import ast
+import inspect
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
+from textwrap import dedent
 
 import pytest
 
-from mainspring import FeedEntry, Received
+from mainspring import FeedEntry, Instance, Mainspring, Received, Transaction, WorkflowHandle
+from mainspring.app.blocking import (
+    BlockingApp,
+    BlockingInstance,
+    BlockingPauses,
+    BlockingProjection,
+    BlockingProjections,
+    BlockingSchedules,
+    BlockingTasks,
+    BlockingTransaction,
+    BlockingWorkflow,
+)
+from mainspring.app.pauses import Pauses
+from mainspring.app.projections import ProjectionHandle, Projections
+from mainspring.app.schedules import Schedules
+from mainspring.app.tasks import Tasks
 from mainspring.errors import NoSuchInstanceError, WiringError
+from mainspring.testing.simulation.simulate import BlockingWorld
+from mainspring.testing.simulation.world import World
 from tests.engine.shop import Note, Paying, PlaceOrder, Receipted, Shop
 from tests.engine.test_stepping import closed_shop, shop
 from tests.support.apps import MakeApp
@@ -51,6 +72,54 @@ def test_read_models_tasks_and_schedules_are_asked_without_await(make_app: MakeA
         assert [status.name for status in blocking.projections.list()] == ["notes"]
         assert (blocking.tasks.list(), blocking.schedules.list(), blocking.pauses.list()) == ([], [], [])
         assert not callable(blocking.instance(Shop, "o-1")), "a template of Django calls whatever can be called"
+
+
+def test_a_workflow_is_sent_to_without_await(make_app: MakeApp) -> None:
+    with shop(make_app()).blocking() as blocking:
+        orders = blocking.workflow(Shop)
+        assert orders.send(PlaceOrder("o-1")).result() == Receipted("o-1", 0)
+        assert [r.result() for r in orders.send_many([PlaceOrder("o-2")])] == [Receipted("o-2", 0)]
+        assert orders.instance("o-1").result() == Receipted("o-1", 0)
+
+
+FACADES = [
+    (BlockingApp, Mainspring, {"start", "stop"}),
+    (BlockingInstance, Instance, set[str]()),
+    (BlockingWorkflow, WorkflowHandle, set[str]()),
+    (BlockingProjection, ProjectionHandle, set[str]()),
+    (BlockingProjections, Projections, set[str]()),
+    (BlockingTasks, Tasks, set[str]()),
+    (BlockingSchedules, Schedules, {"declare"}),
+    (BlockingPauses, Pauses, set[str]()),
+    (BlockingTransaction, Transaction, set[str]()),
+    (BlockingWorld, World, {"close", "drive"}),
+]
+
+
+@pytest.mark.parametrize(("facade", "target", "unneeded"), FACADES, ids=[facade.__name__ for facade, _, _ in FACADES])
+def test_type_checkers_know_every_method_that_is_awaited(facade: type, target: type, unneeded: set[str]) -> None:
+    awaited = {
+        name for name, value in vars(target).items() if inspect.iscoroutinefunction(value) and not name.startswith("_")
+    }
+
+    assert told_of(facade) & awaited == awaited - unneeded
+    assert len(awaited - unneeded) > 0
+
+
+def told_of(facade: type) -> set[str]:
+    """Return the names in the part of a class that is for type checkers alone."""
+    [cls] = ast.parse(dedent(inspect.getsource(facade))).body
+    assert isinstance(cls, ast.ClassDef)
+    parts = [node for node in cls.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    found: set[str] = set()
+    for node in chain.from_iterable(part.body for part in parts):
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            [to] = node.targets
+            assert ast.unparse(node.value).endswith(f".{ast.unparse(to)})"), "a name stands for its own method"
+            found.add(ast.unparse(to))
+    return found
 
 
 def test_outside_its_with_block_it_says_so(make_app: MakeApp) -> None:

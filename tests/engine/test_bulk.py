@@ -52,7 +52,7 @@ def test_one_that_comes_to_match_while_it_goes_on_is_left_alone(
     monkeypatch.setattr("mainspring.app.bulk.PAGE", 1)
     cancel = Instance.cancel
 
-    async def meanwhile(instance: Instance[Any, Any, Any], *reason: str, **by: Any) -> None:
+    async def meanwhile(instance: Instance[Any, Any], *reason: str, **by: Any) -> None:
         await cancel(instance, *reason, **by)
         if str(instance) == "Job/a-0":
             await app.instance(Job, "a-1").suspend()

@@ -31,7 +31,7 @@ HOURS = 3_600.0
 PASSED = "its deadline has passed"
 
 
-async def ended(stay: Instance[Any, Any, Any]) -> None:
+async def ended(stay: Instance[Any, Any]) -> None:
     async def has_ended() -> bool:
         return (await stay.row()).status in ("failed", "completed")
 

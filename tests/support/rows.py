@@ -9,7 +9,7 @@ from mainspring.engine.recording.stored_values import instance_id
 from mainspring.port.records import DeadLetter, InstanceRow, Ref
 
 
-async def row_of(app: Mainspring, instance: Instance[Any, Any, Any]) -> InstanceRow:
+async def row_of(app: Mainspring, instance: Instance[Any, Any]) -> InstanceRow:
     """Return the row of an instance."""
     own = instance_id(str(instance))
     loaded = (await app.engine.store.load([Ref(own.workflow, own.id)], 0))[0]

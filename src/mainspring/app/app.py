@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from types import UnionType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from mainspring.app import letters
@@ -22,7 +23,7 @@ from mainspring.app.pauses import Pauses
 from mainspring.app.posting import Post
 from mainspring.app.projections import Declare, Projections
 from mainspring.app.purging import Progress, checked_age, purge, purge_forever, retentions
-from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
+from mainspring.app.requests import AskOptions, kept_reply, request
 from mainspring.app.resources import Resources
 from mainspring.app.schedules import Schedules
 from mainspring.app.search import Search, filter_of, found
@@ -31,8 +32,10 @@ from mainspring.app.services import Services
 from mainspring.app.tasks import Tasks
 from mainspring.app.transactions import TRANSACTION, Transaction
 from mainspring.app.viewing import decoded, instance_view, letter_view, output_view, stats_view
+from mainspring.app.workflow_handle import WorkflowHandle
+from mainspring.core.messages import In, Message, Out
 from mainspring.core.route import check_id
-from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
+from mainspring.core.workflow import STEPS_PER_HOUR, State, Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
 from mainspring.engine.handlers.policies.breaker import Breaker
 from mainspring.engine.handlers.policies.limits import RateLimit
@@ -50,9 +53,8 @@ from mainspring.stores.sealed import sealed
 from mainspring.telemetry.telemetry import Parts, Telemetry
 from mainspring.views import Action, BulkReport, DeadLetter, InstanceInfo, PurgeReport, Stats, WaitingOutput
 
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
+R = TypeVar("R")
+Result = TypeVar("Result")
 F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE: Final = 100
@@ -303,7 +305,7 @@ class Mainspring:
 
     async def send(
         self,
-        message: Any,
+        message: Message,
         *,
         id: str | None = None,
         actor: str | None = None,
@@ -334,7 +336,7 @@ class Mainspring:
 
     async def send_many(
         self,
-        messages: Iterable[Any],
+        messages: Iterable[Message],
         *,
         ids: Iterable[str] | None = None,
         actor: str | None = None,
@@ -348,7 +350,7 @@ class Mainspring:
         return await send_many(self, messages, ids, actor, must_exist=must_exist, workflow=workflow)
 
     async def publish(
-        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+        self, message: Message, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
     ) -> list[Receipt[Any]]:
         """Publish a message to all that want it: workflows that take it, and functions that subscribed to it.
 
@@ -371,22 +373,17 @@ class Mainspring:
             return self.engine.intake
         return Envelopes(self.registry, self._runtime, self._runtime.clock.now_us)
 
-    async def request(
-        self,
-        message: Any,
-        *,
-        timeout: timedelta = REPLY_TIMEOUT,
-        id: str | None = None,
-        actor: str | None = None,
-        must_exist: bool = False,
-        expected_position: int | None = None,
-        workflow: str | type[Any] | None = None,
-    ) -> Any:
+    @overload
+    async def request(self, message: Message, reply: type[R], **options: Unpack[AskOptions]) -> R: ...
+    @overload
+    async def request(self, message: Message, reply: UnionType | None = None, **options: Unpack[AskOptions]) -> Any: ...
+    async def request(self, message: Message, reply: Any = None, **options: Unpack[AskOptions]) -> Any:
         """Send a message and wait for the Reply to it. A reply that comes too late is kept for a day: see `reply`.
 
-        Where none can come, that is raised at once: InstanceSuspendedError, NoReplyError, NoSuchInstanceError.
+        `reply` is the type that it has to have: else UnexpectedReplyError. Where none can come, that is raised at once:
+        InstanceSuspendedError, NoReplyError, NoSuchInstanceError.
         """
-        return await request(self, message, timeout, id, actor, must_exist, expected_position, workflow)
+        return await request(self, message, reply, **options)
 
     async def reply(self, id: str) -> Any:
         """Return the reply to a request, by the request's id; also one that came too late. It is kept for a day."""
@@ -394,14 +391,18 @@ class Mainspring:
 
     # ---- looking
 
-    def instance(self, workflow: type[Workflow[In, State, Out]], id: str) -> Instance[In, State, Out]:
-        """Return a handle on one instance: its state, stream and result, and what operators can do."""
+    def workflow(self, workflow: type[Workflow[In, State, Out, Result]]) -> WorkflowHandle[In, State, Result]:
+        """Return a handle on a workflow, with which a type checker knows its messages and its result."""
         for entry in self.registry.entries():
             if type(entry.workflow) is workflow:
-                return Instance(self, Ref(entry.name, check_id(id)))
+                return WorkflowHandle(self, entry.name)
         raise WiringError(f"{workflow.__name__} is not part of this app", f"app.add({workflow.__name__}()) first.")
 
-    def instance_at(self, identity: str) -> Instance[Any, Any, Any]:
+    def instance(self, workflow: type[Workflow[In, State, Out, Result]], id: str) -> Instance[State, Result]:
+        """Return a handle on one instance: its state, stream and result, and what operators can do."""
+        return self.workflow(workflow).instance(id)
+
+    def instance_at(self, identity: str) -> Instance[Any, Any]:
         """Return a handle on the instance written `workflow/id`."""
         workflow, _, id = checked_text("The identity", identity).partition("/")
         if workflow not in self.registry.workflows or not id:

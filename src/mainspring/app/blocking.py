@@ -7,23 +7,50 @@ import contextlib
 import functools
 import inspect
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, InvalidStateError
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from datetime import timedelta
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
-from mainspring.app.instance import Instance
+from mainspring.app.instance import Instance, Receipt, Result_co
 from mainspring.app.pauses import Pauses
-from mainspring.app.posting import Post
+from mainspring.app.posting import Post, Posted
 from mainspring.app.projections import ProjectionHandle, Projections
+from mainspring.app.requests import AskOptions, RequestOptions
 from mainspring.app.schedules import Schedules
 from mainspring.app.tasks import Tasks
 from mainspring.app.transactions import Transaction
+from mainspring.app.workflow_handle import MessageOptions, SendOptions, WorkflowHandle
+from mainspring.core.messages import In, Message, Out
+from mainspring.core.workflow import State, Workflow
+from mainspring.engine.inputs.pending import ReceiptStatus
 from mainspring.errors import WiringError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
-T = TypeVar("T")
+    # What type checkers are told of the methods that `__getattr__` finds: the same, without `await`.
+    # tests/engine/test_blocking.py holds that none is left out.
+    def waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
+        """Return a method as it is for programs without an event loop."""
+        ...
+
+    def receives(
+        method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Receipt[T]]],
+    ) -> Callable[Concatenate[Any, P], BlockingReceipt[T]]:
+        """Return one that sends a message."""
+        ...
+
+    def receives_many(
+        method: Callable[Concatenate[Any, P], Coroutine[Any, Any, list[Receipt[T]]]],
+    ) -> Callable[Concatenate[Any, P], list[BlockingReceipt[T]]]:
+        """Return one that sends several."""
+        ...
 
 
 class Blocking:
@@ -37,15 +64,13 @@ class Blocking:
         self._target = target
         self._loop = loop
 
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._target, name)
-        if isinstance(value, Projections):
-            return BlockingProjections(value, self._loop)
-        if isinstance(value, Tasks | Schedules | Pauses):
-            return Blocking(value, self._loop)
-        if isinstance(value, Post):
-            return value.blocking  # it needs no event loop, but the connection's own thread
-        return functools.partial(self._call, value) if inspect.ismethod(value) else value
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            value = getattr(self._target, name)
+            if isinstance(value, Post):
+                return value.blocking  # it needs no event loop, but the connection's own thread
+            return functools.partial(self._call, value) if inspect.ismethod(value) else self._wrapped(value)
 
     def __str__(self) -> str:
         return str(self._target)
@@ -57,22 +82,130 @@ class Blocking:
         return self._wrapped(result)
 
     def _wrapped(self, result: Any) -> Any:
-        if isinstance(result, Transaction):
-            return BlockingTransaction(result, self._loop)
-        if isinstance(result, Instance | ProjectionHandle):
-            return Blocking(result, self._loop)
+        for kind, blocking in _WRAPPED.items():
+            if isinstance(result, kind):
+                return blocking(result, self._loop)
         if isinstance(result, list):
             return [self._wrapped(item) for item in cast("list[Any]", result)]
         return result
+
+
+class BlockingInstance(Blocking, Generic[State, Result_co]):
+    """A handle on one instance, for programs without an event loop."""
+
+    if TYPE_CHECKING:
+
+        def state(self) -> State: ...
+        def result(self, timeout: timedelta = ...) -> Result_co: ...
+
+        row = waits(Instance[Any, Any].row)
+        standing = waits(Instance[Any, Any].standing)
+        stream = waits(Instance[Any, Any].stream)
+        log = waits(Instance[Any, Any].log)
+        attempts = waits(Instance[Any, Any].attempts)
+        attributes = waits(Instance[Any, Any].attributes)
+        waiting = waits(Instance[Any, Any].waiting)
+        outputs = waits(Instance[Any, Any].outputs)
+        suspend = waits(Instance[Any, Any].suspend)
+        resume = waits(Instance[Any, Any].resume)
+        retry = waits(Instance[Any, Any].retry)
+        skip = waits(Instance[Any, Any].skip)
+        cancel = waits(Instance[Any, Any].cancel)
+        terminate = waits(Instance[Any, Any].terminate)
+        reset = waits(Instance[Any, Any].reset)
+        migrate = waits(Instance[Any, Any].migrate)
+
+
+class BlockingReceipt(BlockingInstance[Any, Result_co]):
+    """What the sender of a message holds, for programs without an event loop."""
+
+    if TYPE_CHECKING:
+        message_id: str
+        status: ReceiptStatus
+
+
+class BlockingWorkflow(Blocking, Generic[In, State, Result_co]):
+    """A handle on one workflow, for programs without an event loop."""
+
+    if TYPE_CHECKING:
+        name: str
+
+        def send(self, message: In, **options: Unpack[MessageOptions]) -> BlockingReceipt[Result_co]: ...
+        def send_many(
+            self,
+            messages: Iterable[In],
+            *,
+            ids: Iterable[str] | None = None,
+            actor: str | None = None,
+            must_exist: bool = False,
+        ) -> list[BlockingReceipt[Result_co]]: ...
+        @overload
+        def request(self, message: In, reply: type[R], **options: Unpack[RequestOptions]) -> R: ...
+        @overload
+        def request(self, message: In, reply: UnionType | None = None, **options: Unpack[RequestOptions]) -> Any: ...
+        def request(self, message: Any, reply: Any = None, **options: Any) -> Any: ...
+        def instance(self, id: str) -> BlockingInstance[State, Result_co]: ...
+
+
+class BlockingProjection(Blocking):
+    """One projection, for programs without an event loop."""
+
+    if TYPE_CHECKING:
+        name: str
+
+        get = waits(ProjectionHandle.get)
+        list = waits(ProjectionHandle.list)
+        status = waits(ProjectionHandle.status)
+        caught_up = waits(ProjectionHandle.caught_up)
+        rebuild = waits(ProjectionHandle.rebuild)
 
 
 class BlockingProjections(Blocking):
     """The projections of an app, for programs without an event loop: `shop.projections("orders").get("o-1")`."""
 
     # Of these alone: what is callable is called by a template of Django that only wants to show it.
-    def __call__(self, name: str) -> Blocking:
+    def __call__(self, name: str) -> BlockingProjection:
         """Return a handle on a projection."""
-        return self._call(self._target, name)
+        return cast("BlockingProjection", self._call(self._target, name))
+
+    if TYPE_CHECKING:
+        list = waits(Projections.list)
+
+
+class BlockingTasks(Blocking):
+    """What people are asked to do, for programs without an event loop."""
+
+    if TYPE_CHECKING:
+        list = waits(Tasks.list)
+        get = waits(Tasks.get)
+        forms = waits(Tasks.forms)
+        claim = waits(Tasks.claim)
+        release = waits(Tasks.release)
+        delegate = waits(Tasks.delegate)
+        pick = waits(Tasks.pick)
+        complete = waits(Tasks.complete)
+        reject = waits(Tasks.reject)
+
+
+class BlockingSchedules(Blocking):
+    """The schedules of an app, for programs without an event loop."""
+
+    if TYPE_CHECKING:
+        list = waits(Schedules.list)
+        next = waits(Schedules.next)
+        pause = waits(Schedules.pause)
+        resume = waits(Schedules.resume)
+        remove = waits(Schedules.remove)
+        run_now = waits(Schedules.run_now)
+
+
+class BlockingPauses(Blocking):
+    """What is paused for all workers, for programs without an event loop."""
+
+    if TYPE_CHECKING:
+        pause = waits(Pauses.pause)
+        resume = waits(Pauses.resume)
+        list = waits(Pauses.list)
 
 
 class BlockingTransaction(Blocking):
@@ -87,6 +220,38 @@ class BlockingTransaction(Blocking):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._loop.run(self._target.__aexit__(kind, error, trace))
+
+    if TYPE_CHECKING:
+
+        def send(self, message: Message, **options: Unpack[SendOptions]) -> BlockingReceipt[Any]: ...
+        def publish(
+            self,
+            message: Message,
+            *,
+            id: str | None = None,
+            actor: str | None = None,
+            correlation_id: str | None = None,
+        ) -> list[BlockingReceipt[Any]]: ...
+
+        execute = waits(Transaction.execute)
+        executemany = waits(Transaction.executemany)
+        fetch = waits(Transaction.fetch)
+        fetchrow = waits(Transaction.fetchrow)
+        fetchval = waits(Transaction.fetchval)
+
+
+_WRAPPED: dict[type[Any], type[Blocking]] = {
+    Receipt: BlockingReceipt,
+    Instance: BlockingInstance,
+    WorkflowHandle: BlockingWorkflow,
+    ProjectionHandle: BlockingProjection,
+    Projections: BlockingProjections,
+    Tasks: BlockingTasks,
+    Schedules: BlockingSchedules,
+    Pauses: BlockingPauses,
+    Transaction: BlockingTransaction,
+}
+"""How what an app hands out is handed out here. A receipt is an instance too, and comes first."""
 
 
 class BlockingApp(Blocking):
@@ -120,6 +285,46 @@ class BlockingApp(Blocking):
             self._loop.run(self._target.stop())
         finally:
             self._loop.stop()
+
+    if TYPE_CHECKING:
+        projections: BlockingProjections
+        schedules: BlockingSchedules
+        pauses: BlockingPauses
+        tasks: BlockingTasks
+
+        @overload
+        def request(self, message: Message, reply: type[R], **options: Unpack[AskOptions]) -> R: ...
+        @overload
+        def request(self, message: Message, reply: UnionType | None = None, **options: Unpack[AskOptions]) -> Any: ...
+        def request(self, message: Any, reply: Any = None, **options: Any) -> Any: ...
+        def workflow(self, workflow: type[Workflow[In, State, Out, T]]) -> BlockingWorkflow[In, State, T]: ...
+        def instance(self, workflow: type[Workflow[Any, State, Any, T]], id: str) -> BlockingInstance[State, T]: ...
+        def instance_at(self, identity: str) -> BlockingInstance[Any, Any]: ...
+        def transaction(self, limit: timedelta = ...) -> BlockingTransaction: ...
+        def post(
+            self,
+            message: Message,
+            connection: Any,
+            *,
+            id: str | None = None,
+            actor: str | None = None,
+            correlation_id: str | None = None,
+            publish: bool = False,
+        ) -> Posted: ...
+
+        send = receives(Mainspring.send)
+        send_many = receives_many(Mainspring.send_many)
+        publish = receives_many(Mainspring.publish)
+        reply = waits(Mainspring.reply)
+        instances = waits(Mainspring.instances)
+        bulk = waits(Mainspring.bulk)
+        timers = waits(Mainspring.timers)
+        stats = waits(Mainspring.stats)
+        purge = waits(Mainspring.purge)
+        dead_letters = waits(Mainspring.dead_letters)
+        retry_dead_letter = waits(Mainspring.retry_dead_letter)
+        discard_dead_letter = waits(Mainspring.discard_dead_letter)
+        ended = waits(Mainspring.ended)
 
 
 class EventLoopThread:

@@ -62,7 +62,7 @@ async def operate(
         if ahead_seconds > 0:
             await clock.sleep(ahead_seconds)
         tried += 1
-        instance = Instance[Any, Any, Any](app, Ref(row.workflow, row.id))
+        instance = Instance[Any, Any](app, Ref(row.workflow, row.id))
         try:
             if to is None:
                 await _acted(instance, action, reason, actor)
@@ -101,7 +101,7 @@ async def _still_found(store: Store, where: InstanceFilter, keys: Sequence[int])
             yield row
 
 
-def _acted(instance: Instance[Any, Any, Any], action: Action, reason: str, actor: str | None) -> Awaitable[None]:
+def _acted(instance: Instance[Any, Any], action: Action, reason: str, actor: str | None) -> Awaitable[None]:
     match action:
         case "suspend":
             return instance.suspend(reason, actor=actor)

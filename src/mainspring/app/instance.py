@@ -41,15 +41,14 @@ from mainspring.views import Attempt, InstanceInfo, WaitingInput, WaitingOutput
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
-In = TypeVar("In")
 State = TypeVar("State")
-Out = TypeVar("Out")
+Result_co = TypeVar("Result_co", covariant=True)
 
 RESULT_TIMEOUT: Final = timedelta(seconds=30)
 WAITING_INPUTS: Final = 1_000
 
 
-class Instance(Generic[In, State, Out]):
+class Instance(Generic[State, Result_co]):
     """A handle on one instance. It holds nothing but the identity; every call asks the store.
 
     >>> import asyncio
@@ -159,7 +158,7 @@ class Instance(Generic[In, State, Out]):
         await self._row()
         return [attempt_view(made) for made in await self._app.engine.store.attempts(self._ref, ATTEMPTS_OF_INSTANCE)]
 
-    async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
+    async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Result_co:
         """Wait for the end. Return the result, or raise if it failed, was cancelled, or is suspended."""
         end = await self.end(timeout)
         return self._app.engine.registry.workflows[self._ref.workflow].workflow.result_of(end)
@@ -257,7 +256,7 @@ class Instance(Generic[In, State, Out]):
             engine.ends.forget(self._ref, future)
 
 
-class Receipt(Instance[Any, Any, Out]):
+class Receipt(Instance[Any, Result_co]):
     """What the sender of a message holds: what became of it, and the instance that it went to.
 
     `status` is `stepped` (taken and decided), `kept` (an event that came after the end: recorded), `accepted` (durable,
@@ -286,7 +285,7 @@ class Receipt(Instance[Any, Any, Out]):
     def __repr__(self) -> str:
         return f"Receipt({str(self)!r}, message_id={self.message_id!r}, status={self.status!r})"
 
-    async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
+    async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Result_co:
         """Wait for the end, as an instance does; not for that of what was never sent."""
         if self.status == "pending":
             problem = "was sent in a transaction that has not committed"

@@ -64,17 +64,18 @@ class Pauses:
         kind, name = (paused[0].kind, paused[0].name) if len(paused) == 1 else self._known(what)
         return await self._tell(ResumeWork(kind, name), actor)
 
-    async def list(self) -> list[PauseInfo]:
-        """Return what is paused, in the order in which it was."""
-        store = self._app.engine.store
-        return await with_waiting(store, await pauses_of(store))
-
     def pausable(self) -> list[tuple[Pausable, str]]:
         """Return the handlers and workflows of this app, sorted, by their names."""
         registry = self._app.registry
         workflows = (name for name in registry.workflows if not is_internal(name))
         found: list[tuple[Pausable, str]] = [("handler", name) for name in sorted(registry.handlers)]
         return found + [("workflow", name) for name in sorted(workflows)]
+
+    # Below `pausable`: behind it, `list` in an annotation means this method.
+    async def list(self) -> list[PauseInfo]:
+        """Return what is paused, in the order in which it was."""
+        store = self._app.engine.store
+        return await with_waiting(store, await pauses_of(store))
 
     def _names(self, what: type[Any] | str) -> set[str]:
         """Return the names under which something may be paused: a message that was renamed has former ones too."""

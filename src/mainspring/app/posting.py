@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mainspring.app.connections import Posting, post, post_blocking
+from mainspring.core.messages import Message
 from mainspring.engine.inputs.pending import Pending
 from mainspring.port.records import InputRow
 from mainspring.stores import posting_to
@@ -58,7 +59,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
 
     async def __call__(
         self,
-        message: Any,
+        message: Message,
         connection: Any,
         *,
         id: str | None = None,
@@ -79,7 +80,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
 
     def blocking(
         self,
-        message: Any,
+        message: Message,
         connection: Any,
         *,
         id: str | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from mainspring.app.given import checked_seconds
 from mainspring.app.instance import Instance
@@ -19,6 +19,7 @@ from mainspring.errors import (
     NoReplyError,
     NoSuchInstanceError,
     OperationError,
+    UnexpectedReplyError,
     WaitTimeoutError,
 )
 from mainspring.port.ids import plain
@@ -34,19 +35,42 @@ OUTPUTS: Final = 1_000
 """How many outputs that are not carried out are searched for a reply."""
 
 
+class RequestOptions(TypedDict, total=False):
+    """What may be said of a request: how long to wait (30 s unless told), and what may be said of any message.
+
+    >>> options: RequestOptions = {"timeout": timedelta(seconds=5), "id": "stock-17"}
+    """
+
+    timeout: timedelta
+    id: str | None
+    actor: str | None
+    must_exist: bool
+    expected_position: int | None
+
+
+class AskOptions(RequestOptions, total=False):
+    """What may be said of a request to an app: also which workflow is meant, where several take the message.
+
+    >>> options: AskOptions = {"workflow": "Stock"}
+    """
+
+    workflow: str | type[Any] | None
+
+
 async def request(
     app: Mainspring,
     message: Any,
-    timeout: timedelta,
-    id: str | None,
-    actor: str | None,
-    must_exist: bool,
-    expected_position: int | None,
-    workflow: str | type[Any] | None = None,
+    reply: Any = None,
     *,
+    timeout: timedelta = REPLY_TIMEOUT,
+    id: str | None = None,
+    actor: str | None = None,
+    must_exist: bool = False,
+    expected_position: int | None = None,
     outside: bool = False,
+    workflow: str | type[Any] | None = None,
 ) -> Any:
-    """Send a message and wait for the Reply to it."""
+    """Send a message and wait for the Reply to it, which has to be an instance of `reply` if that is given."""
     engine, seconds = app.engine, checked_seconds(timeout)
     request = engine.runtime.new_id() if id is None else checked_message_id(id)
     pending = engine.intake.sent(
@@ -66,9 +90,12 @@ async def request(
             raise await _not_taken(engine, pending)
         # One that was sent before may have had its reply, or may never get one.
         stands = status in ("suspended", "duplicate")
-        return await _awaited(app, engine, pending, future, seconds, stands=stands)
+        given = await _awaited(app, engine, pending, future, seconds, stands=stands)
     finally:
         engine.dispatcher.replies.give_up(pending.ref, request, future)
+    if reply is not None and not isinstance(given, reply):
+        raise UnexpectedReplyError(str(pending.ref), request, given, reply)
+    return given
 
 
 async def _awaited(
@@ -101,7 +128,7 @@ async def _awaited(
                 raise in_vain
             look = True
             if over:
-                standing = await Instance[Any, Any, Any](app, pending.ref).standing()
+                standing = await Instance[Any, Any](app, pending.ref).standing()
                 raise WaitTimeoutError(f"the reply to {pending.id}", seconds, f"{pending.ref} {standing}")
             left = max((deadline_us - engine.store.now_us()) / 1e6, 0.0)
             sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))

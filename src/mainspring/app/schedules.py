@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mainspring.app.given import checked_limit
 from mainspring.app.instance import Instance
-from mainspring.core.messages import type_of
+from mainspring.core.messages import Message, type_of
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.schedules.calendar import Calendar, CatchUp, calendar_of
 from mainspring.engine.schedules.recurring import (
@@ -57,7 +57,7 @@ class Schedules:
         self,
         name: str,
         *,
-        message: Any,
+        message: Message | Callable[[datetime], Message],
         cron: str | None = None,
         every: timedelta | None = None,
         timezone: str = "UTC",
@@ -105,10 +105,6 @@ class Schedules:
             if isinstance(state, Undeclared) or state.calendar != declared.calendar:
                 await self._send(name, Declare(declared.calendar), None)
 
-    async def list(self) -> list[ScheduleInfo]:
-        """Return the schedules that this app declares."""
-        return [await self._info(name) for name in self._declared]
-
     async def next(self, name: str, n: int = 5) -> list[datetime]:
         """Return the next times of a schedule, as they would be if it were not paused."""
         state = await self._state(name)
@@ -118,6 +114,11 @@ class Schedules:
         else:
             times = calendar.after(moment(self._app.engine.store.now_us()))
         return list(islice(times, min(checked_limit(n), MOST_NEXT)))
+
+    # Below `next`: behind it, `list` in an annotation means this method.
+    async def list(self) -> list[ScheduleInfo]:
+        """Return the schedules that this app declares."""
+        return [await self._info(name) for name in self._declared]
 
     async def pause(self, name: str, *, actor: str | None = None) -> None:
         """Let a schedule fire no more until it is resumed."""
@@ -161,7 +162,7 @@ class Schedules:
         except NoSuchInstanceError:
             return Undeclared()
 
-    def _instance(self, name: str) -> Instance[Any, Any, Any]:
+    def _instance(self, name: str) -> Instance[Any, Any]:
         if name not in self._declared:
             known = ", ".join(self._declared) or "none"
             raise NoSuchNameError(f"Schedule {name}", "is not declared", f"This app declares {known}.")

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mainspring.app.instance import Receipt
+from mainspring.core.messages import Message
 from mainspring.engine.handlers.handler import LONGEST_TRANSACTION
 from mainspring.engine.inputs.pending import Answer, Pending
 from mainspring.engine.inputs.refusals import unmet_error
@@ -94,7 +95,7 @@ class Transaction:
 
     def send(
         self,
-        message: Any,
+        message: Message,
         *,
         id: str | None = None,
         actor: str | None = None,
@@ -120,7 +121,7 @@ class Transaction:
         return self._take([pending])[0]
 
     def publish(
-        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+        self, message: Message, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
     ) -> list[Receipt[Any]]:
         """Publish a message to all who want it, if the transaction commits."""
         envelopes = self._app.engine.intake

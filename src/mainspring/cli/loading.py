@@ -174,7 +174,7 @@ async def find(app: Mainspring, text: str) -> Loaded:
         case []:
             for ref in refs:
                 if await app.engine.store.inbox(ref, 1):
-                    raise NotFoundError(f"{ref} {await Instance[Any, Any, Any](app, ref).standing()}.")
+                    raise NotFoundError(f"{ref} {await Instance[Any, Any](app, ref).standing()}.")
             raise NoSuchInstanceError(text)
         case several:
             names = ", ".join(str(ref_of(loaded)) for loaded in several)

@@ -147,9 +147,7 @@ def migrate(identity: str, to: int, dry_run: bool, actor: str | None, as_json: b
     _operate(address, identity, as_json, lambda instance: instance.migrate(to, actor=actor, dry_run=dry_run))
 
 
-def _operate(
-    address: str, identity: str, as_json: bool, act: Callable[[Instance[Any, Any, Any]], Awaitable[None]]
-) -> None:
+def _operate(address: str, identity: str, as_json: bool, act: Callable[[Instance[Any, Any]], Awaitable[None]]) -> None:
     async def use(app: Mainspring) -> None:
         instance = app.instance_at(str(ref_of(await find(app, identity))))
         await act(instance)

@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from types import NoneType
 from typing import Any, Final, get_args, get_origin
 
 from msgspec import Struct
@@ -48,6 +49,7 @@ class Definition(Struct, frozen=True):
     inputs: dict[type[Any], str]
     states: dict[type[Any], str]
     outputs: dict[type[Any], str]
+    results: tuple[type[Any], ...]
     begins: frozenset[type[Any]]
     from_outside: frozenset[type[Any]] | None
     unknown_transition: UnknownTransition
@@ -75,7 +77,7 @@ def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
 
 
 def _read(cls: type[Workflow[Any, Any, Any]]) -> Definition:
-    inputs, states, outputs = read_type_parameters(cls, Workflow)
+    inputs, states, outputs, results = read_type_parameters(cls, Workflow)
     _check_methods(cls)
     _check_snapshot_every(cls)
     for message in (*inputs, *outputs):
@@ -91,6 +93,7 @@ def _read(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         inputs=_named(inputs),
         states=_named(states),
         outputs=_named(outputs),
+        results=_results(cls, results, outputs),
         begins=_begins(cls, inputs),
         from_outside=_from_outside(cls, inputs),
         unknown_transition=_unknown_transition(cls),
@@ -302,6 +305,17 @@ def _through_inbox(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], 
 
 def _named(members: Iterable[type[Any]]) -> dict[type[Any], str]:
     return {member: type_of(member).name for member in members}
+
+
+def _results(cls: type[Any], results: tuple[type[Any], ...], outputs: tuple[type[Any], ...]) -> tuple[type[Any], ...]:
+    for result in results:
+        if result not in (*outputs, NoneType):
+            raise DefinitionError(
+                cls.__name__,
+                f"has {result.__name__} as its result, which is not one of its outputs",
+                "Add it to the third type parameter too: a result is what the workflow gives out in the end.",
+            )
+    return results
 
 
 def _check_distinct_names(cls: type[Any], members: Iterable[type[Any]]) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.events import Event, Occurrence
-from mainspring.core.workflow import Workflow
+from mainspring.core.messages import In, Out
+from mainspring.core.workflow import State, Workflow
 from mainspring.errors import InvalidStateError, LeftError, shown
-
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
 
 Folded: TypeAlias = Event[In, Out] | Occurrence[Event[In, Out]]
 

@@ -9,12 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from mainspring.errors import DefinitionError
 
+
+class DataclassMessage(Protocol):
+    """What a type checker knows a dataclass by."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class ModelMessage(Protocol):
+    """What a type checker knows a pydantic model by, without pydantic."""
+
+    __pydantic_core_schema__: ClassVar[Any]
+
+
+Message: TypeAlias = DataclassMessage | Struct | ModelMessage
+"""What may be sent: an instance of a dataclass, a msgspec Struct or a pydantic model. That it is frozen, which no type
+says, is checked when its workflow is first used."""
+
+In = TypeVar("In", bound=Message)
+Out = TypeVar("Out", bound=Message)
 M_co = TypeVar("M_co", covariant=True)
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
 from msgspec import Struct
 
@@ -30,10 +30,10 @@ from mainspring.core.definition import Definition, definition_of
 from mainspring.core.events import OUTPUTS, Event, InitiatedBy, Received
 from mainspring.core.failures import OF_THE_ENGINE, DeadlinePassed
 from mainspring.core.fold import evolved, placed
-from mainspring.core.messages import Envelope, Kind
+from mainspring.core.messages import Envelope, In, Kind, Out
 from mainspring.core.translate import translate
 from mainspring.core.unkept import check_unkept
-from mainspring.core.workflow import Workflow
+from mainspring.core.workflow import State, Workflow
 from mainspring.errors import (
     CannotBeginError,
     DecisionAfterEndError,
@@ -45,10 +45,6 @@ from mainspring.errors import (
     UnknownTransitionError,
     shown,
 )
-
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
 
 OUTPUTS_PER_STEP: Final = 2_000
 
@@ -231,7 +227,9 @@ def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> st
                 return "inputs"
             return None if all(type(each) in definition.outputs for each in messages) else "outputs"
         case Complete(result):
-            return None if result is None or type(result) in definition.outputs else "outputs"
+            if type(result) in definition.results:
+                return None
+            return "results" if result is None or type(result) in definition.outputs else "outputs"
         case Become(state):
             return None if type(state) in definition.states else "states"
         case Fail():

@@ -1,4 +1,4 @@
-"""Reads the three type parameters of a workflow class at run time, and the members of a union.
+"""Reads the type parameters of a workflow class at run time, and the members of a union.
 
 A type parameter may be a class, a union, an alias (also a `type` statement), `Never` for "none", or a forward
 reference in quotes; it may come through any number of generic bases in between.
@@ -9,22 +9,24 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator
+from types import NoneType
 from typing import Annotated, Any, Final, ForwardRef, Never, NoReturn, TypeVar, Union, get_args, get_origin
 
+from mainspring.core.workflow import AnyOutput
 from mainspring.errors import DefinitionError
 
-ROLES: Final = ("inputs", "states", "outputs")
+ROLES: Final = ("inputs", "states", "outputs", "results")
 ALIASES_IN_A_ROW: Final = 20
 """An alias that leads to itself ends here."""
 
 
 def read_type_parameters(cls: type[Any], root: type[Any]) -> tuple[tuple[type[Any], ...], ...]:
-    """Return the input, state and output types of a workflow class.
+    """Return the input, state, output and result types of a workflow class. A result may be None.
 
     >>> from mainspring import Workflow
     >>> class Orders(Workflow[int | str, bool, float]): ...
     >>> read_type_parameters(Orders, Workflow)
-    ((<class 'int'>, <class 'str'>), (<class 'bool'>,), (<class 'float'>,))
+    ((<class 'int'>, <class 'str'>), (<class 'bool'>,), (<class 'float'>,), (<class 'float'>, <class 'NoneType'>))
     """
     arguments = _arguments_for(cls, root)
     if arguments is None:
@@ -33,9 +35,13 @@ def read_type_parameters(cls: type[Any], root: type[Any]) -> tuple[tuple[type[An
             "does not say what its inputs, states and outputs are",
             f"Write `class {cls.__name__}({root.__name__}[Input, State, Output])`.",
         )
-    return tuple(
-        tuple(dict.fromkeys(_members(argument, cls, role))) for argument, role in zip(arguments, ROLES, strict=True)
+    inputs, states, outputs, results = (
+        ()
+        if role == "results" and argument in (AnyOutput, Any)
+        else tuple(dict.fromkeys(_members(argument, cls, role)))
+        for argument, role in zip(arguments, ROLES, strict=True)
     )
+    return inputs, states, outputs, (*outputs, NoneType) if arguments[3] in (AnyOutput, Any) else results
 
 
 def union_members(hint: Any) -> set[Any]:
@@ -111,8 +117,10 @@ def _members(hint: Any, cls: type[Any], role: str, depth: int = 0) -> Iterator[t
     if get_origin(hint) in (Union, types.UnionType) and depth < ALIASES_IN_A_ROW:
         for argument in get_args(hint):
             yield from _members(argument, cls, role, depth + 1)
-    elif isinstance(hint, type) and hint not in (type(None), object, Any):
+    elif isinstance(hint, type) and hint not in (NoneType, object, Any):
         yield hint
+    elif hint in (None, NoneType) and role == "results":
+        yield NoneType
     else:
         raise DefinitionError(
             cls.__name__,

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event
+from mainspring.core.messages import In, Out
 
-In = TypeVar("In")
 State = TypeVar("State")
-Out = TypeVar("Out")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Result_co = TypeVarWithDefault("Result_co", covariant=True, default=Out | None)
+else:  # Python has defaults of type variables since 3.13
+    Result_co = TypeVar("Result_co", covariant=True)
 
 Inputs: TypeAlias = type[Any] | UnionType | tuple[type[Any], ...] | None
 UnknownTransition: TypeAlias = Literal["fail", "ignore"]
@@ -26,11 +31,16 @@ STEPS_PER_HOUR = 1_000_000
 """What an instance may take in any hour, unless its workflow or its app says otherwise."""
 
 
-class Workflow(Generic[In, State, Out]):
+class AnyOutput:
+    """Stands in the place of the fourth type parameter where it is left out."""
+
+
+class Workflow(Generic[In, State, Out, Result_co]):
     """A process, as what a message means in a state (`decide`) and what that makes of the state (`evolve`).
 
-    The type parameters are the unions of its input messages, of its states and of its output messages. They are read at
-    run time, so nothing is registered twice.
+    The type parameters are the unions of its input messages, of its states and of its output messages, and the type of
+    its result; without the last, any output or None may be the result. They are read at run time, so nothing is
+    registered twice.
 
     >>> from dataclasses import dataclass
     >>> from mainspring import Complete, Decisions, Event, Received, Workflow
@@ -112,6 +122,15 @@ class Workflow(Generic[In, State, Out]):
     steps_per_hour: ClassVar[int | None] = None
     """How many steps an instance may take in an hour; None for as many as the app says. At 80 % a warning is reported;
     an instance that needs more is suspended: usually it sends to itself for ever."""
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, given: Any) -> Any:
+            """Fill in the type of the result where it is left out."""
+            parameters = cls.__parameters__
+            if isinstance(given, tuple) and parameters[-1:] == (Result_co,) and len(given) == len(parameters) - 1:
+                given = (*given, AnyOutput)
+            return super().__class_getitem__(given)
 
     def route(self, message: In, /) -> str | None:
         """Return the id of the instance that the message belongs to, or None to skip it."""

@@ -23,6 +23,7 @@ MainspringError
 ├── InstanceFailedError         the instance whose result is awaited failed or was cancelled
 ├── InstanceSuspendedError      the instance whose result or reply is awaited is suspended
 ├── NoReplyError                the instance that was asked has ended, and does not reply
+├── UnexpectedReplyError        a request was answered by another type than its caller asked for
 ├── PositionConflictError       an instance is not where the sender of a message has seen it
 ├── WaitTimeoutError            what was awaited did not come in time
 ├── OperationError              an operation that makes no sense in the instance's status
@@ -121,6 +122,7 @@ from mainspring.errors.running import (
     SimulationError,
     StatementError,
     TaskRefusedError,
+    UnexpectedReplyError,
     WaitTimeoutError,
     WiringError,
     WorkersLostError,
@@ -200,6 +202,7 @@ __all__ = [
     "TooManyOutputsError",
     "UndeclaredInputError",
     "UndeclaredOutputError",
+    "UnexpectedReplyError",
     "UnknownOutcomeError",
     "UnknownTransitionError",
     "UnknownTypeError",

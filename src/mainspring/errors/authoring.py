@@ -7,7 +7,7 @@ from typing import Any, Final
 from mainspring.errors.base import MainspringError, names, shown, told
 
 _TAKE_OR_ASK: Final = "Take the value from the message, or ask a handler for it."
-_PARAMETERS: Final = {"inputs": "first", "states": "second", "outputs": "third"}
+_PARAMETERS: Final = {"inputs": "first", "states": "second", "outputs": "third", "results": "fourth"}
 
 
 class DefinitionError(MainspringError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any, Final
 
 SHOWN_CHARACTERS: Final = 2_000
@@ -49,10 +50,10 @@ def visible(text: str) -> str:
 def names(types: Any) -> str:
     """Return the names of some types as an English list.
 
-    >>> names([int, str])
-    'int, str'
+    >>> names([int, type(None)])
+    'int, None'
     """
-    return ", ".join(t.__name__ for t in types) or "none"
+    return ", ".join("None" if t is NoneType else t.__name__ for t in types) or "none"
 
 
 class MainspringError(Exception):

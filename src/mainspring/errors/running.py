@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from mainspring.errors.base import MainspringError, shown, told
 
@@ -141,6 +142,24 @@ class NoReplyError(MainspringError):
         super().__init__(
             f"{instance} has {status} and does not reply to {shown(request, 200)}. "
             "Read its stream, or ask an instance that goes on."
+        )
+
+
+class UnexpectedReplyError(MainspringError):
+    """A request was answered, and not by what its caller asked for. The `reply` is there.
+
+    >>> str(UnexpectedReplyError("Stock/A-1", "r-1", 0, bool | None))
+    "Stock/A-1 replied 0 to 'r-1', which is no bool | None. Ask for that type, or for a union with it."
+    """
+
+    def __init__(self, instance: str, request: str, reply: object, wanted: Any) -> None:
+        self.instance = instance
+        self.request = request
+        self.reply = reply
+        name = wanted.__name__ if isinstance(wanted, type) else wanted
+        super().__init__(
+            f"{instance} replied {shown(reply, 200)} to {shown(request, 200)}, which is no {name}. "
+            "Ask for that type, or for a union with it."
         )
 
 

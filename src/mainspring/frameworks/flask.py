@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from mainspring.app import Mainspring
-from mainspring.app.blocking import BlockingApp
+from mainspring.app.blocking import BlockingApp, BlockingReceipt, BlockingTransaction
 from mainspring.app.posting import Posted
 from mainspring.app.transactions import TRANSACTION
+from mainspring.app.workflow_handle import SendOptions
+from mainspring.core.messages import Message
 from mainspring.frameworks.process import Running
 
 __all__ = ["FlaskMainspring"]
@@ -48,17 +50,17 @@ class FlaskMainspring:
         """The running app, with all its methods, without `await`."""
         return self._running.app
 
-    def send(self, message: Any, **options: Any) -> Any:
+    def send(self, message: Message, **options: Unpack[SendOptions]) -> BlockingReceipt[Any]:
         """Send a message, and return its receipt when it is durable. The options are those of `Mainspring.send`."""
         return self.app.send(message, **options)
 
-    def transaction(self, limit: timedelta = TRANSACTION) -> Any:
+    def transaction(self, limit: timedelta = TRANSACTION) -> BlockingTransaction:
         """Return a transaction of the app's database: `with spring.transaction() as transaction`."""
         return self.app.transaction(limit)
 
     def post(
         self,
-        message: Any,
+        message: Message,
         connection: Any,
         *,
         id: str | None = None,

@@ -51,7 +51,7 @@ _INPUTS_OF_THE_DEAF: Final[Any] = StartWorkflow | TaskCompleted | TaskFailed | T
 _NO_MORE: Final = "DoNotRetryError: "
 
 
-class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput]):
+class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput, Any]):
     """A workflow whose decide takes the history and returns commands.
 
     >>> from mainspring.testing import given

@@ -6,21 +6,18 @@ they were. The price is a stream with whole states in it: choose it for small st
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from mainspring.core.decisions import Become, Decisions
 from mainspring.core.events import Became, Event
-from mainspring.core.workflow import Workflow
+from mainspring.core.messages import In, Out
+from mainspring.core.workflow import Result_co, State, Workflow
 from mainspring.errors import InvalidDecisionError, shown
-
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
 
 Returned: TypeAlias = tuple[State, Decisions[In, Out]]
 
 
-class StateReturningWorkflow(Workflow[In, State, Out]):
+class StateReturningWorkflow(Workflow[In, State, Out, Result_co]):
     """A workflow whose decide returns `(state, decisions)`.
 
     >>> from dataclasses import dataclass

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from mainspring.core.definition import definition_of
-from mainspring.core.messages import Envelope
+from mainspring.core.messages import Envelope, In, Out
 from mainspring.core.story import table, tell
-from mainspring.core.workflow import Workflow
+from mainspring.core.workflow import State, Workflow
 from mainspring.errors import names
 from mainspring.testing.causes import cause_of
 from mainspring.testing.orders import Draw, Failure, Move, Property, Rules, Run, shortest
@@ -20,9 +20,6 @@ from mainspring.testing.rehearsal import check_workflow
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
 
 MAX_EXAMPLES: Final = 200
 MAX_STEPS: Final = 30

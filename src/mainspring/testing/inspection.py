@@ -5,18 +5,16 @@ from __future__ import annotations
 import copy
 import inspect
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import ENDS
 from mainspring.core.fold import fold, placed
+from mainspring.core.messages import In, Out
+from mainspring.core.workflow import State
 from mainspring.errors import ImpureCallError, shown
 from mainspring.purity.guarding import METHODS, Method, guarded
 from mainspring.testing.rehearsal import Rehearsal
-
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
 
 
 class Broken(Exception):  # noqa: N818  it names what is broken, and never leaves the kit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, cast
 
 from msgspec.structs import replace
 
@@ -30,18 +30,14 @@ from mainspring.core.events import (
 )
 from mainspring.core.failures import DeadlinePassed, SendFailed
 from mainspring.core.fold import fold, placed
-from mainspring.core.messages import Envelope, Kind, type_of
+from mainspring.core.messages import Envelope, In, Kind, Out, type_of
 from mainspring.core.saga import ledger_of
 from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
-from mainspring.core.workflow import Workflow
+from mainspring.core.workflow import State, Workflow
 from mainspring.errors import DefinitionError, InstanceEndedError
 from mainspring.purity.guarding import Method, guarded, watched
 from mainspring.testing.envelopes import EPOCH, data_of, envelope
-
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
 
 
 class Rehearsal(Generic[In, State, Out]):

@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar, cast, get_args, get_origin
+from typing import Any, Generic, cast, get_args, get_origin
 
 from mainspring.core.decisions import Decision
 from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import Compensated, Event, Recorded
-from mainspring.core.messages import Envelope, Kind
+from mainspring.core.messages import Envelope, In, Kind, Out
 from mainspring.core.translate import recorded
-from mainspring.core.workflow import Workflow
+from mainspring.core.workflow import State, Workflow
 from mainspring.errors import shown
 from mainspring.testing.causes import cause_of
 from mainspring.testing.rehearsal import Rehearsal, check_workflow
-
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
 
 _DECISIONS = tuple(get_origin(member) or member for member in get_args(Decision))
 

@@ -194,7 +194,7 @@ def _found(served: Served, row: InstanceRow) -> Response:
 
 
 def operation_of(
-    instance: Instance[Any, Any, Any], operation: Operation, order: Order, actor: str | None
+    instance: Instance[Any, Any], operation: Operation, order: Order, actor: str | None
 ) -> Callable[[], Awaitable[None]]:
     """Return what is to be done."""
     match operation:

@@ -88,7 +88,7 @@ def routes(served: Served) -> APIRouter:
     ) -> Response:
         """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
         message = sent_message(app, type, await request.body())
-        reply = await requested(app, message, timedelta(seconds=wait), id, actor, **conditions, outside=True)
+        reply = await requested(app, message, timeout=_seconds(wait), id=id, actor=actor, **conditions, outside=True)
         return answer(models.Replied(_document(served, reply)))
 
     @router.get(
@@ -101,10 +101,14 @@ def routes(served: Served) -> APIRouter:
         """Wait until an instance has ended, and return its result."""
         await loaded(app, workflow, id, events=0)
         instance = app.instance_at(f"{workflow}/{id}")
-        end = await instance.end(timedelta(seconds=wait))
+        end = await instance.end(_seconds(wait))
         return answer(models.Ended(str(instance), _result(served, workflow, end)))
 
     return router
+
+
+def _seconds(wait: float) -> timedelta:
+    return timedelta(seconds=wait)
 
 
 def _taken(receipt: Receipt[Any]) -> models.Taken:

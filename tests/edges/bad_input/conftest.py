@@ -26,7 +26,7 @@ class Office:
     def __init__(self, app: Mainspring) -> None:
         self.app = app
         self.loop = EventLoopThread()
-        self.blocking = Blocking(app, self.loop)
+        self.blocking: Any = Blocking(app, self.loop)
         self._seen = 0
 
     def start(self) -> None:

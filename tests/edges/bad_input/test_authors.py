@@ -344,7 +344,8 @@ def test_who_waits_for_a_blocking_app_is_told_when_its_loop_ends() -> None:
 
     def ask() -> None:
         try:
-            Blocking(Slow(), loop).wait()
+            blocking: Any = Blocking(Slow(), loop)
+            blocking.wait()
         except WiringError as error:
             told.append(error)
 
@@ -376,7 +377,8 @@ def test_an_answer_that_was_given_just_before_keeps_nobody_from_being_told(monke
 
     def ask() -> None:
         try:
-            Blocking(Slow(), loop).wait()
+            blocking: Any = Blocking(Slow(), loop)
+            blocking.wait()
         except WiringError as error:
             told.append(str(error))
 

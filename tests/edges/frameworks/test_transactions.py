@@ -138,7 +138,7 @@ def test_what_is_wrong_with_a_message_is_said_at_its_line(make_shop: MakeShop) -
                 with pytest.raises(EncodeError):
                     transaction.send(Place("o-1", "many"))  # pyright: ignore[reportArgumentType]  as a user might
                 with pytest.raises(WiringError, match="No workflow takes"):
-                    transaction.send("a text")
+                    transaction.send("a text")  # pyright: ignore[reportArgumentType]  as above
                 await place(app, transaction, "o-2")
             await until(lambda: has(app, {"o-2"}))
 

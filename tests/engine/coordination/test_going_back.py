@@ -185,5 +185,5 @@ def test_what_was_done_by_retrying_its_dead_letter_is_undone_too(
     run(main)
 
 
-async def suspended(instance: Instance[Any, Any, Any]) -> bool:
+async def suspended(instance: Instance[Any, Any]) -> bool:
     return (await instance.row()).status == "suspended"

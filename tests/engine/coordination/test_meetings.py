@@ -41,13 +41,13 @@ async def _is(app: Mainspring, id: str, status: str) -> bool:
     return any(row.id == id and row.status == status for row in await app.instances(id_prefix=id))
 
 
-async def _told(instance: Instance[Any, Any, Any]) -> list[str]:
+async def _told(instance: Instance[Any, Any]) -> list[str]:
     """Return the resets, and what others told the instance, in their order."""
     stream = await instance.stream()
     return [entry.kind or "reset" for entry in stream if entry.kind in TOLD or isinstance(entry.event, Reset)]
 
 
-async def _is_told(instance: Instance[Any, Any, Any], *expected: str) -> bool:
+async def _is_told(instance: Instance[Any, Any], *expected: str) -> bool:
     return await _told(instance) == [*expected]
 
 

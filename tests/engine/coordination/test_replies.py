@@ -25,6 +25,7 @@ from mainspring.core.story import tell
 from mainspring.errors import (
     InstanceSuspendedError,
     OperationError,
+    UnexpectedReplyError,
     WaitTimeoutError,
 )
 from mainspring.testing.clock import VirtualClock
@@ -147,6 +148,28 @@ def test_a_workflow_that_waits_for_a_reply_has_a_timeout_by_schedule_and_keeps_a
     async def _kept(app: Mainspring) -> bool:
         last = (await app.instance(Visitor, "v-1").stream())[-1]
         return type(last.event).__name__ == "Kept" and last.kind == "reply"
+
+    run(main)
+
+
+def test_a_reply_is_of_the_type_that_its_caller_asks_for(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with office(make_app()) as app:
+            assert (await app.request(Ask("quick"), Answer)).text == "0 before you"
+            assert await app.request(Ask("quick"), Told | Answer) == Answer("1 before you")
+            assert (await app.workflow(Desk).request(Ask("quick"), Answer)).text == "2 before you"
+
+    run(main)
+
+
+def test_a_reply_of_another_type_is_an_error_that_has_it(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with office(make_app()) as app:
+            with pytest.raises(UnexpectedReplyError, match="to 'r-1', which is no Told") as caught:
+                await app.request(Ask("quick"), Told, id="r-1")
+            assert caught.value.reply == await app.reply("r-1") == Answer("0 before you")
+            with pytest.raises(UnexpectedReplyError, match="which is no "):
+                await app.workflow(Desk).request(Ask("quick"), Told | Waiting)
 
     run(main)
 

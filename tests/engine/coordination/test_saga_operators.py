@@ -163,16 +163,16 @@ def app_of(make_app: MakeApp, workflow: Workflow[Any, Any, Any], world: World) -
     return app
 
 
-async def has_status(instance: Instance[Any, Any, Any], status: str) -> bool:
+async def has_status(instance: Instance[Any, Any], status: str) -> bool:
     return (await instance.row()).status == status
 
 
-async def has(instance: Instance[Any, Any, Any], kind: type[Any], message: type[Any]) -> bool:
+async def has(instance: Instance[Any, Any], kind: type[Any], message: type[Any]) -> bool:
     events: list[Any] = [entry.event for entry in await instance.stream()]
     return any(isinstance(event, kind) and isinstance(event.message, message) for event in events)
 
 
-async def must_be_cancelled(instance: Instance[Any, Any, Any]) -> None:
+async def must_be_cancelled(instance: Instance[Any, Any]) -> None:
     await instance.cancel("the customer called")
     with pytest.raises(InstanceFailedError, match="the customer called"):
         await instance.result()
@@ -446,9 +446,9 @@ def test_a_compensation_that_failed_is_told_however_often_others_were_first(
     run(main)
 
 
-async def has_waiting(instance: Instance[Any, Any, Any]) -> bool:
+async def has_waiting(instance: Instance[Any, Any]) -> bool:
     return bool(await instance.waiting())
 
 
-async def has_outputs(instance: Instance[Any, Any, Any], count: int) -> bool:
+async def has_outputs(instance: Instance[Any, Any], count: int) -> bool:
     return len(await instance.outputs()) == count

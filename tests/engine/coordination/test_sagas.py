@@ -344,17 +344,17 @@ def test_another_process_goes_on_with_the_compensations(make_app: MakeApp) -> No
     run(main)
 
 
-async def has_status(instance: Instance[Any, Any, Any], status: str) -> bool:
+async def has_status(instance: Instance[Any, Any], status: str) -> bool:
     return (await instance.row()).status == status
 
 
-async def has_waiting(instance: Instance[Any, Any, Any]) -> bool:
+async def has_waiting(instance: Instance[Any, Any]) -> bool:
     return bool(await instance.waiting())
 
 
-async def has_output_that_waits(instance: Instance[Any, Any, Any]) -> bool:
+async def has_output_that_waits(instance: Instance[Any, Any]) -> bool:
     return len(await instance.outputs()) == 2
 
 
-async def has_attempt(instance: Instance[Any, Any, Any]) -> bool:
+async def has_attempt(instance: Instance[Any, Any]) -> bool:
     return any(output.attempts for output in await instance.outputs())

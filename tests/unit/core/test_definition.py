@@ -12,10 +12,11 @@ import msgspec
 import pydantic
 import pytest
 
-from mainspring import Decisions, Envelope, Event, Workflow, message
+from mainspring import Decisions, Envelope, Event, Message, Workflow, message
 from mainspring.core.definition import NAME_CHARACTERS, definition_of
 from mainspring.core.events import Occurrence
 from mainspring.errors import DefinitionError
+from mainspring.styles import StateReturningWorkflow
 from tests.unit.core import orders
 
 T = TypeVar("T")
@@ -98,8 +99,8 @@ def test_structs_pydantic_models_and_enums_work_as_well() -> None:
 
 
 def test_type_parameters_pass_through_generic_bases() -> None:
-    I = TypeVar("I")  # noqa: E741  as an author might
-    O = TypeVar("O")  # noqa: E741
+    I = TypeVar("I", bound=Message)  # noqa: E741  as an author might
+    O = TypeVar("O", bound=Message)  # noqa: E741
 
     class Base(Methods, Workflow[I | A, S, O], Generic[I, O]):
         begins = A
@@ -162,8 +163,60 @@ def test_missing_type_parameters_are_named_with_the_line_to_write() -> None:
     )
 
 
+def test_a_result_is_any_output_or_none_unless_it_is_declared() -> None:
+    class Silent(Methods, Workflow[A, S, Never]): ...
+
+    class Undeclared(Methods, Workflow[A, S, A | B]): ...
+
+    class Declared(Methods, Workflow[A, S, A | B, B]): ...
+
+    class Maybe(Methods, Workflow[A, S, A | B, B | None]): ...
+
+    class Nothing(Methods, Workflow[A, S, A | B, None]): ...
+
+    def results(cls: type[Workflow[Any, Any, Any]]) -> list[type[Any]]:
+        return list(definition_of(cls).results)
+
+    assert results(Silent) == [type(None)]
+    assert results(Undeclared) == [A, B, type(None)]
+    assert results(Declared) == [B]
+    assert results(Maybe) == [B, type(None)]
+    assert results(Nothing) == [type(None)]
+
+
+def test_a_result_that_is_no_output_is_refused() -> None:
+    class W(Methods, Workflow[A, S, A, B]): ...
+
+    assert "has B as its result, which is not one of its outputs" in problem(W)
+
+
+def test_a_result_passes_through_generic_bases() -> None:
+    I = TypeVar("I", bound=Message)  # noqa: E741  as an author might
+    O = TypeVar("O", bound=Message)  # noqa: E741
+
+    class Rules(Methods, Workflow[I, S, O, B], Generic[I, O]): ...
+
+    class Leaf(Rules[A, A | B]): ...
+
+    class Open(Methods, Workflow[I, S, O], Generic[I, O]): ...
+
+    class OpenLeaf(Open[A, B]): ...
+
+    assert definition_of(Leaf).results == (B,)
+    assert definition_of(OpenLeaf).results == (B, type(None))
+
+
+def test_the_state_returning_style_may_declare_its_result_too() -> None:
+    class W(Methods, StateReturningWorkflow[A, S, A | B, B]): ...
+
+    class Open(Methods, StateReturningWorkflow[A, S, B]): ...
+
+    assert definition_of(W).results == (B,)
+    assert definition_of(Open).results == (B, type(None))
+
+
 def test_an_unbound_type_variable_is_named() -> None:
-    class W(Methods, Workflow[T, S, A]): ...
+    class W(Methods, Workflow[T, S, A]): ...  # pyright: ignore[reportInvalidTypeArguments]  any type
 
     assert "has ~T among its inputs" in problem(W)
 
@@ -203,7 +256,7 @@ def test_a_state_that_can_be_changed_is_refused() -> None:
 
 
 def test_a_message_without_fields_of_its_own_is_refused() -> None:
-    class W(Methods, Workflow[str, S, A]): ...
+    class W(Methods, Workflow[str, S, A]): ...  # pyright: ignore[reportInvalidTypeArguments]  the mistake itself
 
     assert "has str among its messages, which is not a record with fields" in problem(W)
 

@@ -275,6 +275,20 @@ def test_a_decision_about_an_undeclared_type_is_refused(decision: object, role: 
         begin(Scripted([decision]))
 
 
+@pytest.mark.parametrize("decision", [Complete(), Complete(Joined("j"))])
+def test_another_result_than_the_declared_one_is_refused(decision: Complete[Any]) -> None:
+    class Promising(Methods, Workflow[Ask, Idle, Answer | Joined, Answer]):
+        initial_state = Idle()
+
+        def decide(self, message: Any, state: Any) -> Decisions[Any, Any] | None:
+            return [decision]
+
+    with pytest.raises(UndeclaredOutputError, match="not among its results: Answer") as caught:
+        begin(Promising(), Ask("1"))
+
+    assert "Add the type to the fourth type parameter of Promising." in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "decision",
     [

@@ -11,8 +11,8 @@ from mainspring.testing import Rehearsal
 from tests.unit.core.orders import CardCharged, OrderFulfilment, OrderShipped, PlaceOrder
 
 
-def rehearsed() -> Rehearsal[object, object, object]:
-    rehearsal = Rehearsal[object, object, object](OrderFulfilment())  # pyright: ignore[reportArgumentType]
+def rehearsed() -> Rehearsal[Any, Any, Any]:
+    rehearsal = Rehearsal[Any, Any, Any](OrderFulfilment())
     for message in (PlaceOrder("o-1", 4200), CardCharged("o-1"), OrderShipped("o-1")):
         rehearsal.take(message)
     return rehearsal

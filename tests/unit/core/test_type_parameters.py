@@ -89,7 +89,7 @@ def test_an_alias_in_which_a_name_is_unknown_is_named() -> None:
 def test_what_is_no_class_is_named_with_the_role_it_has() -> None:
     class States(Methods, Workflow[A, list[S], B]): ...
 
-    class Outputs(Methods, Workflow[A, S, list[B]]): ...
+    class Outputs(Methods, Workflow[A, S, list[B]]): ...  # pyright: ignore[reportInvalidTypeArguments]  as above
 
     assert "among its states, which is not a class of its own" in problem(States)
     assert "among its outputs, which is not a class of its own" in problem(Outputs)

@@ -232,7 +232,7 @@ def test_stepping_goes_from_message_to_call_to_message() -> None:
         await world.settle()
         assert [timer.instance for timer in world.timers()] == ["Order/o-2"]
         with pytest.raises(WiringError, match="No workflow takes"):
-            await world.put("nonsense")
+            await world.put("nonsense")  # pyright: ignore[reportArgumentType]  as a user might
 
     play(shop(retry=Retry(max_attempts=1)), story)
 

@@ -110,7 +110,7 @@ class Envelopes:
         workflow: str | type[Any] | None = None,
         outside: bool = False,
     ) -> Pending:
-        """Return a sent message as the input of the one workflow that takes it."""
+        """Return a sent message as the input of the one workflow that takes it, or of the one that is named."""
         pending = self.envelop(
             message,
             self.taker(message, workflow),

@@ -10,6 +10,7 @@ from typing import Any, Final
 from mainspring.app import Mainspring
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.posting import Posted
+from mainspring.core.messages import Message
 from mainspring.errors import SettingError
 from mainspring.frameworks.process import Running
 
@@ -37,7 +38,7 @@ def configured_app() -> Mainspring:
 
 
 def post(
-    message: Any,
+    message: Message,
     *,
     using: str = DEFAULT_DB_ALIAS,
     id: str | None = None,

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Final, Self
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from mainspring.app.app import Mainspring
-from mainspring.app.blocking import Blocking, EventLoopThread
+from mainspring.app.blocking import Blocking, BlockingInstance, EventLoopThread
+from mainspring.app.requests import AskOptions
+from mainspring.core.messages import Message
+from mainspring.core.story import Entry
+from mainspring.core.workflow import State, Workflow
 from mainspring.engine.registry import Registry
 from mainspring.errors import SettingError
 from mainspring.testing.envelopes import EPOCH
-from mainspring.testing.simulation.chronicle import Chronicle
+from mainspring.testing.simulation.chronicle import Call, Chronicle
 from mainspring.testing.simulation.gate import Gate
 from mainspring.testing.simulation.machine import SimulatedClock, SimulatedRuntime, SimulatedStore
 from mainspring.testing.simulation.stubs import Stubs
-from mainspring.testing.simulation.world import World
+from mainspring.testing.simulation.world import Timer, World
+
+if TYPE_CHECKING:
+    from mainspring.app.blocking import receives, receives_many, waits
+
+R = TypeVar("R")
 
 PATIENCE: Final = timedelta(seconds=5)
 
@@ -113,6 +123,32 @@ class BlockingWorld(Blocking):
             self._loop.run(self._simulation.__aexit__())
         finally:
             self._loop.stop()
+
+    if TYPE_CHECKING:
+        app: Mainspring
+        now: datetime
+
+        @overload
+        def request(self, message: Message, reply: type[R], **options: Unpack[AskOptions]) -> R: ...
+        @overload
+        def request(self, message: Message, reply: UnionType | None = None, **options: Unpack[AskOptions]) -> Any: ...
+        def request(self, message: Any, reply: Any = None, **options: Any) -> Any: ...
+        def instance(self, workflow: type[Workflow[Any, State, Any, R]], id: str) -> BlockingInstance[State, R]: ...
+        def stub(
+            self, cls: type[R], outcome: Callable[[R], Any] | object = None, *, takes: timedelta = ...
+        ) -> None: ...
+        def streams(self) -> dict[str, list[Entry]]: ...
+        def timers(self) -> list[Timer]: ...
+        def calls(self, cls: type[Any]) -> list[Call]: ...
+        def told(self) -> str: ...
+
+        send = receives(World.send)
+        publish = receives_many(World.publish)
+        put = waits(World.put)
+        advance = waits(World.advance)
+        until = waits(World.until)
+        settle = waits(World.settle)
+        step = waits(World.step)
 
 
 def simulate(

@@ -7,13 +7,17 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from msgspec import Struct
 
 from mainspring.app.instance import Instance, Receipt
+from mainspring.app.requests import AskOptions
+from mainspring.app.workflow_handle import SendOptions
+from mainspring.core.messages import In, Message, Out
 from mainspring.core.story import Entry, duration
-from mainspring.core.workflow import Workflow
+from mainspring.core.workflow import State, Workflow
 from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import SettingError, SimulationError
@@ -25,9 +29,8 @@ from mainspring.testing.simulation.stubs import Stub, Stubs
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
-In = TypeVar("In")
-State = TypeVar("State")
-Out = TypeVar("Out")
+Result = TypeVar("Result")
+R = TypeVar("R")
 
 REAL_CHECK_SECONDS: Final = 0.001
 TURNS_AT_ONE_MOMENT: Final = 200_000
@@ -75,28 +78,34 @@ class World:
 
     # ---- messages in
 
-    async def send(self, message: Any, **options: Any) -> Receipt[Any]:
+    async def send(self, message: Message, **options: Unpack[SendOptions]) -> Receipt[Any]:
         """Send a message as `app.send` does, and let everything that follows at this moment happen."""
         self._gate.open()
         receipt = await self.app.send(message, **options)
         await self.settle()
         return receipt
 
-    async def publish(self, message: Any, **options: Any) -> list[Receipt[Any]]:
+    async def publish(
+        self, message: Message, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+    ) -> list[Receipt[Any]]:
         """Publish a message as `app.publish` does, and let everything that follows at this moment happen."""
         self._gate.open()
-        receipts = await self.app.publish(message, **options)
+        receipts = await self.app.publish(message, id=id, actor=actor, correlation_id=correlation_id)
         await self.settle()
         return receipts
 
-    async def request(self, message: Any, **options: Any) -> Any:
+    @overload
+    async def request(self, message: Message, reply: type[R], **options: Unpack[AskOptions]) -> R: ...
+    @overload
+    async def request(self, message: Message, reply: UnionType | None = None, **options: Unpack[AskOptions]) -> Any: ...
+    async def request(self, message: Message, reply: Any = None, **options: Unpack[AskOptions]) -> Any:
         """Send a message and wait for the reply as `app.request` does; its timeout is virtual time."""
         self._gate.open()
-        reply = await self.app.request(message, **options)
+        given = await self.app.request(message, reply, **options)
         await self.settle()
-        return reply
+        return given
 
-    async def put(self, message: Any, **options: Any) -> None:
+    async def put(self, message: Message, **options: Unpack[SendOptions]) -> None:
         """Put a message at the door, to be taken by `step`: nothing happens yet."""
         self._gate.closed = True
         task = asyncio.ensure_future(self.app.send(message, **options))
@@ -106,7 +115,7 @@ class World:
         if task.done():
             task.result()
 
-    def stub(self, cls: type[Any], outcome: Any = None, *, takes: timedelta = NO_TIME) -> None:
+    def stub(self, cls: type[R], outcome: Callable[[R], Any] | object = None, *, takes: timedelta = NO_TIME) -> None:
         """Let messages of a type be carried out by a stub from now on.
 
         `outcome` is what the handler is to return: a message, several in a tuple, or None. It may also be an exception
@@ -169,7 +178,7 @@ class World:
 
     # ---- looking
 
-    def instance(self, workflow: type[Workflow[In, State, Out]], id: str) -> Instance[In, State, Out]:
+    def instance(self, workflow: type[Workflow[In, State, Out, Result]], id: str) -> Instance[State, Result]:
         """Return a handle on one instance, as `app.instance` does."""
         return self.app.instance(workflow, id)
 
