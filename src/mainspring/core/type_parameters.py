@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, ForwardRef, Never, NoReturn, TypeVar, 
 from mainspring.core.workflow import AnyOutput
 from mainspring.errors import DefinitionError
 
-ROLES: Final = ("inputs", "states", "outputs", "results")
+ROLES: Final = ("inputs", "states", "outputs")
 ALIASES_IN_A_ROW: Final = 20
 """An alias that leads to itself ends here."""
 
