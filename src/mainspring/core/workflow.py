@@ -158,6 +158,13 @@ class Workflow(Generic[In, State, Out, Result_co]):
         """
         return {}
 
+    def meaning_of(self, word: Any, state: State, /) -> Any:
+        """Return what a word of a test stands for: a message, an event or a decision, itself unless a style has others.
+
+        None stands for nothing, or for what the state holds already; an Occurrence says when it was.
+        """
+        return word
+
     def result_of(self, result: Any, /) -> Any:
         """Return what callers get that wait for the end: the message that it completed with. Styles override this."""
         return result

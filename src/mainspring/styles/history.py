@@ -7,7 +7,7 @@ external event belong to this style alone: its tasks are what handlers do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
@@ -95,6 +95,13 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput, Any]):
     def decide(self, events: History, /) -> Sequence[HistoryCommand]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the commands that should exist by now, those already given among them."""
         raise NotImplementedError
+
+    def meaning_of(self, word: Any, state: History, /) -> Any:
+        meant = _meaning_of(word, state)
+        timestamp: float = getattr(word, "timestamp", 0.0)
+        if meant is None or not timestamp:
+            return meant
+        return Occurrence(meant, datetime.fromtimestamp(timestamp, UTC), 0)
 
     def result_of(self, result: Any, /) -> Any:
         return result.value if isinstance(result, WorkflowResult) else result
@@ -205,3 +212,31 @@ def _delay(name: str, timer_id: str, delay: Any) -> timedelta:
         return delay if isinstance(delay, timedelta) else timedelta(seconds=seconds)
     problem = f"{name} starts the timer {shown(timer_id, 80)} with a delay of {shown(delay, 80)}"
     raise InvalidDecisionError(problem, "Give seconds from 0 on, as in 90 or 0.5, or a timedelta.")
+
+
+def _meaning_of(word: Any, before: History) -> Any:
+    """Return what a word stands for in a test; None for what follows by itself, and is in the history already."""
+    match word:
+        case WorkflowStarted(workflow_id, input):
+            return StartWorkflow(workflow_id, input)
+        case TaskScheduled(task_id, task_name, input):
+            return None if before.has_scheduled(task_id) else Sent(RunTask(task_id, task_name, input))
+        case TimerScheduled(timer_id, fire_at, timestamp):
+            after = timedelta(seconds=fire_at - timestamp)
+            return None if before.has_started(timer_id) else Scheduled(TimerFired(timer_id), after, None, timer_id)
+        case WorkflowCompleted(result):
+            return None if before.of(WorkflowCompleted) else Completed(WorkflowResult(result))
+        case WorkflowFailed(error):
+            return None if before.of(WorkflowFailed) else Failed(error)
+        case ScheduleTask(task_id, task_name, input):
+            return Send(RunTask(task_id, task_name, input))
+        case StartTimer(timer_id, delay):
+            return Schedule(TimerFired(timer_id), after=_delay("The test", timer_id, delay), key=timer_id)
+        case CompleteWorkflow(result):
+            return Complete(WorkflowResult(result))
+        case FailWorkflow(error):
+            return Fail(error)
+        case WaitForEvent():
+            return None
+        case _:
+            return word

@@ -22,7 +22,9 @@ from mainspring.core.events import (
     Event,
     Failed,
     FannedOut,
+    Occurrence,
     Received,
+    Recorded,
     ScheduleCancelled,
     Scheduled,
     Sent,
@@ -88,9 +90,26 @@ class Rehearsal(Generic[In, State, Out]):
         last = self.entries[-1].event if self.entries else None
         return last if isinstance(last, ENDS) else None
 
-    def record(self, event: Event[In, Out]) -> None:
+    def live(self, word: Any) -> None:
+        """Go through a part of a past: an input is stepped, an event recorded. A style may have words of its own."""
+        __tracebackhide__ = True
+        meant, time = self.meaning_of(word)
+        if isinstance(meant, Recorded):
+            self.record(cast("Event[In, Out]", meant), time)
+        elif meant is not None:
+            self.take(meant, time=time)
+
+    def meaning_of(self, word: Any) -> tuple[Any, datetime | None]:
+        """Return what a word of the workflow's style stands for now, and when it was, if it says so."""
+        meant: Any = self.workflow.meaning_of(word, self.state)
+        if not isinstance(meant, Occurrence):
+            return meant, None
+        at = cast("Occurrence[Any]", meant)
+        return at.event, at.time
+
+    def record(self, event: Event[In, Out], time: datetime | None = None) -> None:
         """Append an event as history, without deciding anything."""
-        time = self.time
+        time = time or self.time
         self.state = fold(self.watched, self.state, placed(self._definition, [event], self.position, time))
         kind = Kind.TIMER if isinstance(event, Received) and self.was_scheduled(event.message) else None
         self._append([event], Entry(0, event, kind, time=time))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Generic, cast, get_args, get_origin
+from typing import Any, Generic, cast, get_args, get_origin, overload
 
 from mainspring.core.decisions import Decision
 from mainspring.core.difference import diff, show, value_diff
@@ -14,19 +14,25 @@ from mainspring.core.messages import Envelope, In, Kind, Out
 from mainspring.core.translate import recorded
 from mainspring.core.workflow import State, Workflow
 from mainspring.errors import shown
+from mainspring.styles.history import HistoryWorkflow
+from mainspring.styles.history_words import HistoryEvent, HistoryInput
 from mainspring.testing.causes import cause_of
 from mainspring.testing.rehearsal import Rehearsal, check_workflow
 
 _DECISIONS = tuple(get_origin(member) or member for member in get_args(Decision))
 
 
+@overload
+def given(workflow: HistoryWorkflow, *past: HistoryInput | HistoryEvent | Envelope[Any], guard: bool = True) -> Any: ...
+@overload
 def given(
     workflow: Workflow[In, State, Out], *past: In | Envelope[In] | Event[In, Out], guard: bool = True
-) -> Given[In, State, Out]:
+) -> Given[In, State, Out]: ...
+def given(workflow: Workflow[Any, Any, Any], *past: Any, guard: bool = True) -> Given[Any, Any, Any]:
     """Begin a scenario: a workflow, and what happened before. Inputs are stepped for real; events are taken as is.
 
     Where it matters who did something, or when, put the input into an `envelope`. decide and evolve run under the
-    purity guard, unless `guard=False`.
+    purity guard, unless `guard=False`. A workflow in the history style takes that style's words for all of it.
 
     >>> from mainspring import Complete
     >>> from mainspring.testing.samples import Count, Counted, CountedThrice, Counter
@@ -40,10 +46,7 @@ def given(
         _check_past(item)
         before = rehearsal.state
         try:
-            if isinstance(item, Recorded):
-                rehearsal.record(cast("Event[In, Out]", item))
-            else:
-                rehearsal.take(cast("In | Envelope[In]", item))
+            rehearsal.live(item)
         except Exception as error:  # noqa: BLE001  whatever it is, the scenario cannot begin
             head = f"{type(workflow).__name__} raised an error at number {place} of its past"
             raise AssertionError(_story(head, "given", item, before, [_text(error)])) from cause_of(error)
@@ -77,8 +80,10 @@ class Given(Generic[In, State, Out]):
         `command` that it answers as a result. An envelope of your own is taken as it is.
         """
         __tracebackhide__ = True
-        _check_message(message)
         rehearsal = self._rehearsal
+        meant, was = rehearsal.meaning_of(message)
+        message, time = message if meant is None else meant, time or was
+        _check_message(message)
         sealed = rehearsal.sealed(message, kind, actor, reply_to, time, command)
         workflow, came, before, version = rehearsal.workflow, sealed.message, rehearsal.state, rehearsal.position
         try:
@@ -117,6 +122,7 @@ class When(Generic[In, State, Out]):
         error: Exception | None = None,
         undone: Sequence[Out] = (),
     ) -> None:
+        self._workflow = workflow
         self._name = type(workflow).__name__
         self._message = message
         self._before = before
@@ -132,6 +138,8 @@ class When(Generic[In, State, Out]):
     def then(self, *decisions: Decision[In, Out]) -> When[In, State, Out]:
         """Expect exactly these decisions, in this order. None at all: expect that nothing was decided."""
         __tracebackhide__ = True
+        meant = [self._workflow.meaning_of(word, self._before) for word in decisions]
+        decisions = tuple(decision for decision in meant if decision is not None)
         for decision in decisions:
             _check_decision(decision)
         self._check_taken()

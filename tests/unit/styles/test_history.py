@@ -14,7 +14,7 @@ from mainspring.core.failures import SendFailed
 from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
-from mainspring.errors import DefinitionError, InvalidDecisionError
+from mainspring.errors import DefinitionError, InstanceEndedError, InvalidDecisionError
 from mainspring.styles.history import History, HistoryWorkflow
 from mainspring.styles.history_words import (
     CompleteWorkflow,
@@ -311,3 +311,47 @@ def test_a_delay_that_is_none_is_refused_with_the_name_of_the_timer(delay: Any) 
             return [StartTimer("nap", delay)]
 
     given(Sleepy()).when(STARTED).then_raises(InvalidDecisionError, match="starts the timer 'nap' with a delay of")
+
+
+# ---- tests in the words of the style
+
+
+def test_a_test_is_written_in_the_words_of_the_style_alone() -> None:
+    begun = given(Order(), WorkflowStarted("o-1", {"sku": "A-1"}))
+    begun.when(TaskCompleted("validate-1", {"ok": True})).then(StartTimer("approval", DAY), WaitForEvent("approved"))
+    given(Order()).when(WorkflowStarted("o-1", 1)).then(ScheduleTask("validate-1", "validate", 1))
+    given(Order(), WorkflowStarted("o-1", 1), VALIDATED).when(APPROVED).then(CompleteWorkflow({"approved by": "ann"}))
+    given(Order(), STARTED, VALIDATED).when(TimerFired("approval")).then(FailWorkflow("nobody approved"))
+
+
+def test_a_past_may_be_a_whole_history_with_its_times() -> None:
+    past = (
+        WorkflowStarted("o-1", {"sku": "A-1"}, 10.0),
+        TaskScheduled("validate-1", "validate", {"sku": "A-1"}, 10.0),
+        TaskCompleted("validate-1", {"ok": True}, 20.0),
+        TimerScheduled("approval", 20.0 + DAY.total_seconds(), 20.0),
+    )
+    rehearsal = Rehearsal(Order())
+    for word in past:
+        rehearsal.live(word)
+
+    assert list(rehearsal.state) == list(past)
+    assert [event.timestamp for event in rehearsal.state] == [event.timestamp for event in past]
+    given(Order(), *past).when(APPROVED).then(CompleteWorkflow({"approved by": "ann"}))
+
+
+def test_what_the_code_does_not_order_by_itself_can_be_said_too() -> None:
+    class Idle(HistoryWorkflow):
+        def decide(self, events: History) -> list[HistoryCommand]:
+            return [CompleteWorkflow("done")] if events.result_of("old-1") and events.has_fired("old") else []
+
+    old = TaskScheduled("old-1", "old", None), TimerScheduled("old", 60.0, 0.0), TaskCompleted("old-1", True)
+    given(Idle(), STARTED, *old).when(TimerFired("old")).then(CompleteWorkflow("done"))
+    ended = given(Idle(), STARTED, WorkflowFailed("by hand")).when(APPROVED)
+    ended.then_raises(InstanceEndedError)
+
+
+def test_another_command_than_was_decided_fails_the_test_and_is_told() -> None:
+    with pytest.raises(AssertionError, match="charge") as told:
+        given(Order()).when(STARTED).then(ScheduleTask("validate-1", "charge", {"sku": "A-1"}))
+    assert "validate" in str(told.value)
