@@ -175,8 +175,11 @@ def test_every_public_name_has_a_docstring() -> None:
 
 
 def public(tree: ast.Module) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the public definitions of a module; of a function with overloads the one that is run."""
     for node in tree.body:
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and not node.name.startswith("_"):
+        if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) or node.name.startswith("_"):
+            continue
+        if not any(isinstance(each, ast.Name) and each.id == "overload" for each in node.decorator_list):
             yield node
 
 
