@@ -82,7 +82,7 @@ def test_what_is_no_input_of_this_one_is_refused(make_app: MakeApp) -> None:
     async def main() -> None:
         async with ledger(make_app()) as app:
             books: Any = app.workflow(Books)
-            with pytest.raises(WiringError, match="No workflow Books takes Refunded"):
+            with pytest.raises(WiringError, match="No workflow 'Books' takes Refunded"):
                 await books.send(Refunded("o-1"))
 
     run(main)

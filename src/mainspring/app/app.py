@@ -32,7 +32,7 @@ from mainspring.app.services import Services
 from mainspring.app.tasks import Tasks
 from mainspring.app.transactions import TRANSACTION, Transaction
 from mainspring.app.viewing import decoded, instance_view, letter_view, output_view, stats_view
-from mainspring.app.workflow_handle import WorkflowHandle
+from mainspring.app.workflow_handle import R, WorkflowHandle
 from mainspring.core.messages import In, Message, Out
 from mainspring.core.route import check_id
 from mainspring.core.workflow import STEPS_PER_HOUR, State, Workflow
@@ -53,7 +53,6 @@ from mainspring.stores.sealed import sealed
 from mainspring.telemetry.telemetry import Parts, Telemetry
 from mainspring.views import Action, BulkReport, DeadLetter, InstanceInfo, PurgeReport, Stats, WaitingOutput
 
-R = TypeVar("R")
 Result = TypeVar("Result")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -389,7 +388,7 @@ class Mainspring:
         """Return the reply to a request, by the request's id; also one that came too late. It is kept for a day."""
         return await kept_reply(self, id)
 
-    # ---- looking
+    # ---- looking and operating
 
     def workflow(self, workflow: type[Workflow[In, State, Out, Result]]) -> WorkflowHandle[In, State, Result]:
         """Return a handle on a workflow, with which a type checker knows its messages and its result."""
@@ -456,8 +455,6 @@ class Mainspring:
         """Return how much of everything there is."""
         return stats_view(await self.engine.store.stats())
 
-    # ---- purging
-
     async def purge(
         self,
         *,
@@ -474,8 +471,6 @@ class Mainspring:
         only counts.
         """
         return await purge(self, older_than, workflow, dry_run=dry_run, archive=archive, progress=progress)
-
-    # ---- dead letters
 
     async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[DeadLetter]:
         """Return dead letters, oldest first, each with its message, or why that cannot be read (`unreadable`)."""

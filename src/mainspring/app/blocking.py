@@ -98,6 +98,7 @@ class BlockingInstance(Blocking, Generic[State, Result_co]):
         def state(self) -> State: ...
         def result(self, timeout: timedelta = ...) -> Result_co: ...
 
+        end = waits(Instance[Any, Any].end)
         row = waits(Instance[Any, Any].row)
         standing = waits(Instance[Any, Any].standing)
         stream = waits(Instance[Any, Any].stream)

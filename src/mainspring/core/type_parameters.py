@@ -35,13 +35,12 @@ def read_type_parameters(cls: type[Any], root: type[Any]) -> tuple[tuple[type[An
             "does not say what its inputs, states and outputs are",
             f"Write `class {cls.__name__}({root.__name__}[Input, State, Output])`.",
         )
-    inputs, states, outputs, results = (
-        ()
-        if role == "results" and argument in (AnyOutput, Any)
-        else tuple(dict.fromkeys(_members(argument, cls, role)))
-        for argument, role in zip(arguments, ROLES, strict=True)
+    inputs, states, outputs = (
+        tuple(dict.fromkeys(_members(argument, cls, role))) for argument, role in zip(arguments, ROLES, strict=False)
     )
-    return inputs, states, outputs, (*outputs, NoneType) if arguments[3] in (AnyOutput, Any) else results
+    if arguments[3] in (AnyOutput, Any):
+        return inputs, states, outputs, (*outputs, NoneType)
+    return inputs, states, outputs, tuple(dict.fromkeys(_members(arguments[3], cls, "results")))
 
 
 def union_members(hint: Any) -> set[Any]:
