@@ -22,7 +22,7 @@ from tests.support.paths import ROOT
 
 WRONG: Final = Path(__file__).parent / "typed_by_authors.py.txt"
 # Libraries without types of their own: what is said of them is nothing about mainspring.
-UNTYPED: Final = ("aiokafka", "apsw", "asyncpg", "django", "nats")
+UNTYPED: Final = ("aiokafka", "apsw", "asyncpg", "boto3", "django", "nats")
 IMPORTS_UNTYPED: Final = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(UNTYPED)})\b", re.MULTILINE)
 MYPY: Final = f"""\
 [mypy]
