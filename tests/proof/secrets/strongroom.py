@@ -170,7 +170,7 @@ class Strongroom:
 
     async def _arrived(self) -> bool:
         rows = {row.id: row for row in await self.app.engine.store.instances(InstanceFilter(), 1_000)}
-        letters = {letter.instance for letter in await self.app.dead_letters()}
+        letters = {letter.instance.partition("/")[2] for letter in await self.app.dead_letters()}
         there = {"comes from a broker", "is scheduled", *PUT} <= rows.keys()
         return (
             there
