@@ -20,6 +20,7 @@ from mainspring.styles.history_words import (
     TaskFailed,
     WorkflowStarted,
 )
+from tests.engine.coordination.dying import dies_after
 from tests.support.apps import MakeApp
 from tests.support.running import run
 
@@ -154,3 +155,39 @@ def test_what_cannot_be_wired_is_refused() -> None:
         assert tasks.retry
     with pytest.raises(WiringError, match="The task 'part' has a retry, and these Tasks have none"):
         tasks("part", retry=Retry())
+
+
+WAY = ("validate", "charge", "ship")
+
+
+class Order(HistoryWorkflow):
+    """Has three tasks done, one after the other."""
+
+    def decide(self, events: History) -> list[HistoryCommand]:
+        open = [name for name in WAY if events.end_of(name) is None]
+        return [ScheduleTask(open[0], open[0], None)] if open else [CompleteWorkflow("delivered")]
+
+
+def order_app(app: Mainspring, calls: list[str]) -> Mainspring:
+    async def do(input: Any, context: Context) -> None:
+        calls.append(context.envelope.message.task_name)
+
+    app.add(Order())
+    app.handler(Tasks(dict.fromkeys(WAY, do)).run)
+    return app
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_after_a_crash_the_functions_go_on_and_repeat_no_task(make_app: MakeApp, commits: int) -> None:
+    before: list[str] = []
+    after: list[str] = []
+
+    async def main() -> None:
+        await dies_after(
+            commits, order_app(make_app(), before), lambda app: app.send(StartWorkflow("o-1", None), id="m-1")
+        )
+        async with order_app(make_app(), after) as app:
+            assert await app.instance(Order, "o-1").result() == "delivered"
+
+    run(main)
+    assert before + after == list(WAY)

@@ -318,8 +318,7 @@ class Mainspring:
         `id` makes it idempotent: the same id and message again is answered `duplicate`, and taken once. With
         `must_exist` it begins no instance and becomes no dead letter where there is none: NoSuchInstanceError. With
         `expected_position` it is taken in only where the stream ends there and no input waits, else
-        PositionConflictError; 0 is an instance that has not begun. `workflow` says which one is meant, by its name or
-        class, where several take the message.
+        PositionConflictError; 0 is an instance that has not begun. `workflow` names the one that is meant of several.
         """
         pending = self.engine.intake.sent(
             message,

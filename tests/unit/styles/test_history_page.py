@@ -7,7 +7,7 @@ from msgspec import Struct
 from mainspring.styles import history_words
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "how-to" / "other-styles.md"
+PAGE = ROOT / "docs" / "how-to" / "history-style.md"
 ROLES = {
     "input": history_words.HistoryInput,
     "event": history_words.HistoryEvent,
