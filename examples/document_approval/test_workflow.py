@@ -23,7 +23,7 @@ from examples.document_approval.workflow import (
     RevisionTimedOut,
     SubmitDocument,
 )
-from mainspring import Ask, Complete, Envelope, Fail, Kind, Mainspring, Publish, Schedule, Send
+from mainspring import Ask, Complete, Envelope, Fail, Kind, Mainspring, Publish, RefuseAnswer, Schedule, Send
 from mainspring.errors import CannotBeginError, InstanceEndedError, TaskRefusedError, UnknownTransitionError
 from mainspring.testing import envelope, given
 
@@ -76,6 +76,18 @@ def test_somebody_else_may_approve() -> None:
         .when(ApproveDocument("d-1"), actor="bob")
         .then(Send(ArchiveDocument("d-1", "prices.pdf", maker="ann", checker="bob")))
         .then_state(Archiving(maker="ann", checker="bob"))
+    )
+
+
+def test_a_document_without_a_draft_is_not_approved_until_its_maker_has_added_one() -> None:
+    empty = envelope(SubmitDocument("d-1", ""), actor="ann")
+    refused = given(DocumentApproval(), empty).when(ApproveDocument("d-1"), actor="bob")
+    refused.then(RefuseAnswer("there is no draft to archive: reject it, and its maker can add one"))
+    refused.then_state(InReview(1, "", maker="ann"))
+    (
+        given(DocumentApproval(), empty, APPROVED, RETURNED, REVISED)
+        .when(ApproveDocument("d-1"), actor="bob")
+        .then(Send(ArchiveDocument("d-1", "prices-2.pdf", maker="ann", checker="bob")))
     )
 
 

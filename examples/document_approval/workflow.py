@@ -20,6 +20,7 @@ from mainspring import (
     Publish,
     Published,
     Received,
+    RefuseAnswer,
     Schedule,
     Send,
     Sent,
@@ -176,6 +177,8 @@ class DocumentApproval(Workflow[Input, State, Output]):
                 if envelope.actor is None:
                     return [Fail("a document needs a maker: sign in first")]
                 return [ask_review(document_id, 1, draft, maker=envelope.actor)]
+            case ApproveDocument(), InReview(_, "", _) if person:
+                return [RefuseAnswer("there is no draft to archive: reject it, and its maker can add one")]
             case ApproveDocument(document_id), InReview(_, draft, maker) if person:
                 return [Send(ArchiveDocument(document_id, draft, maker, checker=person))]
             case RejectDocument(document_id, reason), InReview(round, draft, maker) if person:

@@ -20,10 +20,12 @@ from mainspring.core.decisions import Decisions as Decisions
 from mainspring.core.decisions import Fail as Fail
 from mainspring.core.decisions import FanOut as FanOut
 from mainspring.core.decisions import Publish as Publish
+from mainspring.core.decisions import RefuseAnswer as RefuseAnswer
 from mainspring.core.decisions import Reply as Reply
 from mainspring.core.decisions import Schedule as Schedule
 from mainspring.core.decisions import Send as Send
 from mainspring.core.decisions import StartChild as StartChild
+from mainspring.core.events import AnswerRefused as AnswerRefused
 from mainspring.core.events import Asked as Asked
 from mainspring.core.events import Began as Began
 from mainspring.core.events import ChildStarted as ChildStarted

@@ -64,7 +64,9 @@ __all__ = [
 ]
 
 Status: TypeAlias = Literal["running", "suspended", "compensating", "completed", "failed", "cancelled", "terminated"]
-ReceiptStatus: TypeAlias = Literal["stepped", "kept", "accepted", "duplicate", "suspended", "dead letter", "pending"]
+ReceiptStatus: TypeAlias = Literal[
+    "stepped", "refused", "kept", "accepted", "duplicate", "suspended", "dead letter", "pending"
+]
 Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset", "migrate"]
 
 

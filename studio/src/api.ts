@@ -17,6 +17,7 @@ export class Problem extends Error {
     readonly status: number,
     readonly title: string,
     readonly detail: string,
+    readonly reason = "",
   ) {
     super(detail);
   }
@@ -83,8 +84,8 @@ export function send<T>(where: string, body?: unknown, query?: Query): Promise<T
 async function problemOf(response: Response): Promise<Problem> {
   const plain = new Problem(response.status, response.statusText || `status ${response.status}`, "The server said no more.");
   try {
-    const told = (await response.json()) as { title?: unknown; detail?: unknown };
-    return new Problem(response.status, String(told.title ?? plain.title), String(told.detail ?? plain.detail));
+    const told = (await response.json()) as { title?: unknown; detail?: unknown; reason?: unknown };
+    return new Problem(response.status, String(told.title ?? plain.title), String(told.detail ?? plain.detail), String(told.reason ?? ""));
   } catch {
     return plain;
   }

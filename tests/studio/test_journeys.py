@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from mainspring import Envelope, RefuseAnswer
+from mainspring.testing.samples import Leave, LeaveRequests
 from tests.studio.orders_meters_and_leave import Meters
 from tests.studio.serving import (
     Studio,
@@ -214,6 +217,29 @@ def test_a_task_is_answered_by_its_form_and_its_maker_is_told_why_not(page: Page
     where = page.url
     named(page, studio, "bob")
     page.goto(where)
+    page.get_by_label("granted").select_option("yes")
+    page.get_by_role("button", name="Leave", exact=True).click()
+    expect(page.get_by_text("Answered with Leave by bob")).to_be_visible()
+
+
+def test_an_answer_that_the_workflow_refuses_is_told_in_the_form_and_may_be_given_otherwise(
+    page: Page, own: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide = LeaveRequests.decide
+
+    def guarded(self: LeaveRequests, envelope: Envelope[Any], state: Any) -> Any:
+        refuses = isinstance(envelope.message, Leave) and not envelope.message.granted
+        return [RefuseAnswer("ask why first")] if refuses else decide(self, envelope, state)
+
+    monkeypatch.setattr(LeaveRequests, "decide", guarded)
+    named(page, own, "bob")
+    page.goto(own.at("#/tasks"))
+    page.get_by_role("link", name="Leave for mia?").click()
+    page.get_by_label("granted").select_option("no")
+    page.get_by_role("button", name="Leave", exact=True).click()
+
+    expect(page.get_by_role("alert")).to_contain_text("ask why first")
+    expect(page.get_by_text("may not answer it")).to_have_count(0)  # it is no question of who
     page.get_by_label("granted").select_option("yes")
     page.get_by_role("button", name="Leave", exact=True).click()
     expect(page.get_by_text("Answered with Leave by bob")).to_be_visible()

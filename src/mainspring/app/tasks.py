@@ -50,6 +50,8 @@ LETTERS_PER_READ: Final = 1_000
 # How many are searched for an answer that became one; there are few as a rule, and operators see to them.
 LETTERS_LOOKED_AT: Final = 10_000
 
+PASSED_OVER: Final = ("Skipped", "AnswerRefused")
+
 log = logger("mainspring.tasks")
 
 
@@ -154,7 +156,7 @@ class Tasks:
 
         `answer` is a message, or the name of its type with the form's `fields`. It goes to the instance that asked, and
         one for which `route` names another instance is refused. Of many answers one wins: the others change nothing,
-        and get the outcome of the first.
+        and get the outcome of the first. One that the workflow refuses is a TaskRefusedError with its reason.
         """
         row = await self._row(id)
         message = self._message(row, answer, fields) if isinstance(answer, str) else answer
@@ -168,6 +170,8 @@ class Tasks:
             if refused.reason != "answered":
                 raise
             return await self._outcome_of_first(await self._row(id), actor)
+        if status == "refused":
+            raise TaskRefusedError(id, "guard", actor, pending.refusal or "")
         row = await self._row(id)
         if status == "duplicate":  # another process took the very same answer before
             return await self._outcome_of_first(row, actor)
@@ -216,7 +220,7 @@ class Tasks:
         after = row.version
         while events := await engine.store.stream(ref, after, EVENTS_PER_READ):
             for event in events:
-                if _is_answer(row, event) and event.type is not None and event.event != "Skipped":
+                if _is_answer(row, event) and event.type is not None and event.event not in PASSED_OVER:
                     return engine.registry.codec.decode(event.type, event.type_version, event.body or b"")
             after = events[-1].version
         return await self._buried(row)

@@ -256,6 +256,22 @@ class CloseTask(Struct, frozen=True, gc=False):
         return type_of(self.key).name if isinstance(self.key, type) else self.key
 
 
+class RefuseAnswer(Struct, frozen=True, gc=False):
+    """Refuse the answer to a task: the task stays open, and whoever answered is told the reason.
+
+    Must be the only decision of its step, and the input an answer to a task (`Envelope.task`). It is recorded, and the
+    state stays as it is.
+
+    >>> RefuseAnswer("the amount is missing")
+    RefuseAnswer(reason='the amount is missing')
+    """
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        _check_text("RefuseAnswer", "reason", self.reason, REASON_CHARACTERS)
+
+
 class StartChild(Struct, Generic[Out_co], frozen=True, gc=False):
     """Begin an instance of another workflow, and get its result or its failure as an input.
 
@@ -419,6 +435,7 @@ Decision: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Decision[Inp
     Schedule[In],
     Ask[In],
     CloseTask,
+    RefuseAnswer,
     Compensate[In],
     Send[Out],
     Publish[Out],

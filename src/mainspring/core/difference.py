@@ -18,6 +18,7 @@ from mainspring.core.decisions import (
     Fail,
     FanOut,
     Publish,
+    RefuseAnswer,
     Reply,
     Schedule,
     Send,
@@ -63,8 +64,8 @@ def show(decision: Decision[Any, Any]) -> str:
             return f"CloseTask({key.__name__ if isinstance(key, type) else repr(key)})"
         case Ask():
             return _asked(decision)
-        case Fail(reason):
-            return f"Fail({_short(reason)})"
+        case Fail(reason) | RefuseAnswer(reason):
+            return f"{name}({_short(reason)})"
         case _:
             return _short(decision)
 

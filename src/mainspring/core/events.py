@@ -162,6 +162,20 @@ class TaskClosed(Recorded, frozen=True, gc=False):
     key: str
 
 
+class AnswerRefused(Recorded, Generic[In_co], frozen=True, gc=False):
+    """An answer to a task was refused by the workflow, and the task with this key stays open. Outside the fold.
+
+    >>> AnswerRefused("approve", "approval", "the amount is missing").folded
+    False
+    """
+
+    direction: ClassVar[Direction] = "input"
+    folded: ClassVar[bool] = False
+    message: In_co
+    task: str
+    reason: str
+
+
 class ChildStarted(Recorded, Generic[Out_co], frozen=True, gc=False):
     """An instance of another workflow was asked to begin, as this one's child.
 
@@ -386,6 +400,7 @@ Event: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Event[Input, Ou
     ScheduleCancelled,
     Asked,
     TaskClosed,
+    AnswerRefused[In],
     Became[Any],
     Began,
     Failed,

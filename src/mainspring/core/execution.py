@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.core.events import (
+    AnswerRefused,
     Cancelled,
     Compensated,
     Compensating,
@@ -36,6 +37,7 @@ What: TypeAlias = Literal[
     "Stepped",
     "Faulted",
     "Attempted",
+    "Refused",
     "Suspended",
     "Resumed",
     "Skipped",
@@ -58,7 +60,8 @@ class LogLine(Struct, frozen=True, gc=False):
 
     `actor` is who sent the message or operated the instance. Where the message is a handler's result, `attempt` says at
     which attempt it was given, and `duration` how long that one took. An attempt that failed is a line of its own,
-    Attempted, at the position of the `command` that was sent; its `actor` is the worker, and `about` the error.
+    Attempted, at the position of the `command` that was sent; its `actor` is the worker, and `about` the error. Of a
+    Refused answer, `command` is its type and `about` the reason.
 
     `answered_after` is the time from what was asked (a command, a timer, a task, a child, a fan-out) to this line,
     which is about its answer or its failure. `waited` is how long a timer was due when it was taken.
@@ -124,6 +127,7 @@ def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> lis
                     _seconds(entry.duration),
                     _seconds(answered_after),
                     _seconds(waited),
+                    _type(entry.event.message) if isinstance(entry.event, AnswerRefused) else None,
                 )
             )
     return log
@@ -161,6 +165,8 @@ def _told(entry: Entry) -> tuple[What, str] | None:
         case Suspended(reason):
             # No operator did it: an input or a handler failed.
             return "Faulted" if entry.actor is None else "Suspended", reason
+        case AnswerRefused(reason=reason):
+            return "Refused", reason
         case Skipped(message):
             return "Skipped", _type(message)
         case Kept(message):
@@ -192,7 +198,7 @@ def _told(entry: Entry) -> tuple[What, str] | None:
 
 def _times(entry: Entry, asked: Entry | None) -> tuple[timedelta | None, timedelta | None]:
     """Return how long after it was asked something was answered, and for how long it had been due."""
-    answers = isinstance(entry.event, Received | Kept | Skipped | Compensated | Suspended)
+    answers = isinstance(entry.event, Received | AnswerRefused | Kept | Skipped | Compensated | Suspended)
     if not answers or asked is None or asked.time is None or entry.time is None or isinstance(asked.event, Received):
         return None, None
     due = None

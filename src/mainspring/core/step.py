@@ -21,6 +21,7 @@ from mainspring.core.decisions import (
     Fail,
     FanOut,
     Publish,
+    RefuseAnswer,
     Reply,
     Schedule,
     Send,
@@ -115,7 +116,7 @@ def step(
     if definition.decides_on_occurrences:
         asked = asked_of(definition, envelope, version, begins, now, cause)
     decisions = _decide(workflow, definition, envelope, asked, state)
-    _check_decisions(definition, decisions, envelope.message, state)
+    _check_decisions(definition, decisions, envelope, state, begins)
     recorded = decisions
     if begins and definition.deadline is not None:
         recorded = deadlines.at_beginning(definition.deadline, decisions)
@@ -172,7 +173,10 @@ def _decide(
     raise UnknownTransitionError(definition.name, envelope.message, state)
 
 
-def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], message: object, state: object) -> None:
+def _check_decisions(
+    definition: Definition, decisions: Decisions[Any, Any], envelope: Envelope[Any], state: object, begins: bool
+) -> None:
+    message: object = envelope.message
     if not isinstance(decisions, (list, tuple)):
         raise InvalidDecisionError(
             f"{definition.name} decided {shown(decisions)}, which is no list of decisions",
@@ -197,10 +201,27 @@ def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], mes
             end = decision
         elif isinstance(decision, Ask):
             asked.append(decision.task_key)
+        elif isinstance(decision, RefuseAnswer):
+            _check_refusal(definition, decisions, envelope, begins)
     if asked and len(set(asked)) < len(asked):
         raise InvalidDecisionError(
             f"{definition.name} asks twice under one key in one step: {shown(asked, 200)}",
             'Give each task a key of its own, as in Ask(…, key="review by ann").',
+        )
+
+
+def _check_refusal(
+    definition: Definition, decisions: Decisions[Any, Any], envelope: Envelope[Any], begins: bool
+) -> None:
+    if len(decisions) > 1:
+        raise InvalidDecisionError(
+            f"{definition.name} refuses an answer and decides more with it: {shown(decisions, 400)}",
+            "Return [RefuseAnswer(…)] alone: what is refused changes nothing.",
+        )
+    if envelope.task is None or begins:
+        raise InvalidDecisionError(
+            f"{definition.name} refuses {shown(envelope.message, 200)}, which answers no task",
+            "Refuse where `Envelope.task` names a task, and let anything else be ignored (`return []`) or fail.",
         )
 
 
@@ -232,7 +253,7 @@ def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> st
             return "results" if result is None or type(result) in definition.outputs else "outputs"
         case Become(state):
             return None if type(state) in definition.states else "states"
-        case Fail():
+        case Fail() | RefuseAnswer():
             return None
         case _:
             raise InvalidDecisionError(

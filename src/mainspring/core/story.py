@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mainspring.core.events import (
+    AnswerRefused,
     Asked,
     Became,
     Cancelled,
@@ -168,6 +169,8 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return repr(text)
         case Compensating(text) | Terminated(text):
             return repr(text)
+        case AnswerRefused(message, task, reason):
+            return f"{message!r} to {task}: {reason!r}"
         case Reset(version, reason):
             return f"to {version}: {reason!r}"
         case Retried(version):

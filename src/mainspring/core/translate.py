@@ -6,7 +6,7 @@ The author never writes Began, InitiatedBy or Received: they follow from whether
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from mainspring.core.decisions import (
     Ask,
@@ -19,12 +19,14 @@ from mainspring.core.decisions import (
     Fail,
     FanOut,
     Publish,
+    RefuseAnswer,
     Reply,
     Schedule,
     Send,
     StartChild,
 )
 from mainspring.core.events import (
+    AnswerRefused,
     Asked,
     Became,
     Began,
@@ -54,7 +56,7 @@ def translate(
 ) -> list[Event[In, Out]]:
     """Return the events that record an input and what was decided about it, in order.
 
-    An input that answers the task with the key `task` closes it. A task's timers stand behind it.
+    An input that answers the task with the key `task` closes it, unless it is refused. A task's timers stand behind it.
 
     >>> translate(True, "placed", [Send("charge")])
     [Began(), InitiatedBy(message='placed'), Sent(message='charge')]
@@ -63,6 +65,8 @@ def translate(
     if task is not None:
         events.append(TaskClosed(task))
     for decision in decisions:
+        if type(decision) is RefuseAnswer:
+            return [AnswerRefused(message, task or "", decision.reason)]
         events.append(recorded(decision))
         if type(decision) is Ask:
             events.extend(recorded(timer) for timer in decision.timers)
@@ -70,7 +74,7 @@ def translate(
 
 
 def recorded(decision: Decision[In, Out]) -> Event[In, Out]:
-    """Return the event that records a decision.
+    """Return the event that records a decision; of a RefuseAnswer without the answer, which only `translate` knows.
 
     >>> recorded(Complete())
     Completed(result=None)
@@ -90,6 +94,8 @@ def recorded(decision: Decision[In, Out]) -> Event[In, Out]:
             return _asked(decision)
         case CloseTask():
             return TaskClosed(decision.task_key)
+        case RefuseAnswer(reason):
+            return AnswerRefused(cast("Any", None), "", reason)
         case StartChild(message, when_parent_ends):
             return ChildStarted(message, when_parent_ends)
         case FanOut(messages, into):

@@ -256,7 +256,8 @@ class TaskRefusedError(MainspringError):
     """A person may not do this to a task, or not any more. Nothing was changed.
 
     `reason` is `answered`, `closed`, `missing`, `not asked`, `excluded`, `held` (by somebody else), `answer` (not of a
-    type that answers it) or `instance` (it names another one).
+    type that answers it), `instance` (it names another one) or `guard` (the workflow refuses this answer, which is
+    recorded, and `detail` says why; the task is open).
 
     >>> TaskRefusedError("ExpenseApproval/e-1/3", "excluded", "ann").reason
     'excluded'
@@ -266,6 +267,7 @@ class TaskRefusedError(MainspringError):
         self.task = task
         self.reason = reason
         self.actor = actor
+        self.detail = detail
         who = actor or "nobody"
         problem, fix = {
             "answered": ("has been answered before", "Look at its outcome."),
@@ -275,6 +277,7 @@ class TaskRefusedError(MainspringError):
             "excluded": (f"may not be done by {who}: somebody else has to check it", "Delegate it to somebody else."),
             "held": ("is held by somebody else", "Let it be released or delegated first."),
             "instance": (detail, "Answer the task of that instance, or name this one."),
+            "guard": (f"is open still: the answer was refused: {detail.rstrip('.')}", "Answer it otherwise, or later."),
         }.get(reason, (detail, "Look at the form to see what answers it."))
         super().__init__(f"Task {task} {problem}. {fix}")
 

@@ -63,7 +63,8 @@ class TaskAnswer(Struct, frozen=True, gc=False):
 class TaskWork(Struct, frozen=True, gc=False):
     """What a unit does to its instance's tasks, in this order: answer one, close some or all, open new ones.
 
-    `closes` are keys. An answer that is not allowed refuses the whole unit. `reopens` is the version of a task whose
+    `closes` are keys. An answer that is not allowed refuses the whole unit; one that the workflow `refuses` is only
+    checked, and leaves its task as it is. `reopens` is the version of a task whose
     answer is passed over: it is open again. `bars` are the names of a message that came from outside: where one of them
     answers a task that is open before all this, the unit is refused.
 
@@ -77,11 +78,7 @@ class TaskWork(Struct, frozen=True, gc=False):
     opens: tuple[TaskOpening, ...] = ()
     reopens: int | None = None
     bars: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> bool:
-        """Whether tasks are other ones afterwards."""
-        return bool(self.answer or self.closes or self.close_all or self.opens) or self.reopens is not None
+    refuses: bool = False
 
 
 class TaskRow(Struct, frozen=True, gc=False):

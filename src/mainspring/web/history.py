@@ -37,7 +37,17 @@ from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer, rou
 EVENTS_PER_READ: Final = 1_000
 LINES: Final = "application/x-ndjson"
 # Lines of the log that are about a reason, in which an error may quote anything; others are about a type.
-REASONED: Final = ("Faulted", "Attempted", "Suspended", "Reset", "Failed", "Cancelled", "Compensating", "Terminated")
+REASONED: Final = (
+    "Faulted",
+    "Attempted",
+    "Refused",
+    "Suspended",
+    "Reset",
+    "Failed",
+    "Cancelled",
+    "Compensating",
+    "Terminated",
+)
 
 After = Annotated[int, Query(ge=0, description="The position behind which to begin.")]
 

@@ -90,6 +90,7 @@ class ProblemDocument(Struct, frozen=True, omit_defaults=True):
     detail: Annotated[str, Meta(examples=["There is no instance Orders/o-1. Check the id."])]
     position: Annotated[int | None, Meta(description="Of 412: where the instance's stream ends; 0 if nowhere.")] = None
     waiting: Annotated[bool | None, Meta(description="Of 412: whether inputs wait that will move it.")] = None
+    reason: Annotated[str | None, Meta(description="Of a refused answer or claim: why.", examples=["guard"])] = None
 
 
 class Taken(Struct, frozen=True):

@@ -54,7 +54,7 @@ DETAIL_CHARACTERS: Final = 10_000
 class Problem(Struct, frozen=True):
     """One of them. `name` is the error's own, `position` that of an instance which the caller expected elsewhere.
 
-    `waiting` says whether inputs wait there, which will move it.
+    `waiting` says whether inputs wait there, which will move it. `reason` is that of a TaskRefusedError.
 
     >>> Problem(404, "no such instance", "There is none.", "NoSuchInstanceError").document().type
     'urn:mainspring:error:NoSuchInstanceError'
@@ -66,11 +66,13 @@ class Problem(Struct, frozen=True):
     name: str
     position: int | None = None
     waiting: bool = False
+    reason: str | None = None
 
     def document(self) -> ProblemDocument:
         """Return it as it goes over the line."""
         waiting = None if self.position is None else self.waiting
-        return ProblemDocument(f"{URN}{self.name}", self.title, self.status, _told(self.detail), self.position, waiting)
+        kind, detail = f"{URN}{self.name}", _told(self.detail)
+        return ProblemDocument(kind, self.title, self.status, detail, self.position, waiting, self.reason)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -129,6 +131,8 @@ def problem_of(error: Exception) -> Problem:
             problem = Problem(status, title, str(error), type(error).__name__)
             if isinstance(error, errors.PositionConflictError):
                 return replace(problem, position=error.actual, waiting=error.waiting)
+            if isinstance(error, errors.TaskRefusedError):
+                return replace(problem, reason=error.reason)
             return problem
     return Problem(500, "failed", "The server could not do it; its log says why.", "InternalError")
 

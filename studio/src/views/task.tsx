@@ -105,7 +105,7 @@ function About({ task }: { task: TaskWithForms }): JSX.Element {
   );
 }
 
-/** A refusal is explained with the rules of the task beside it. */
+/** A refusal is explained with the rules of the task beside it, unless it was the workflow that refused what was said. */
 function Refused({ doing, task }: { doing: Doing; task: TaskWithForms }): JSX.Element | null {
   if (!doing.problem) return null;
   const rules = [
@@ -117,7 +117,7 @@ function Refused({ doing, task }: { doing: Doing; task: TaskWithForms }): JSX.El
   return (
     <>
       <ProblemBox problem={doing.problem} />
-      {doing.problem.status === 409 && rules.length > 0 && (
+      {doing.problem.status === 409 && doing.problem.reason !== "guard" && rules.length > 0 && (
         <ul class="note">
           {rules.map((rule) => (
             <li key={rule}>{rule}</li>

@@ -12,6 +12,14 @@ from tests.engine.coordination.expenses import Expenses
 app = Mainspring("sqlite:///leave.db")
 app.add(LeaveRequests(), Expenses())
 """
+DOCUMENTS = """
+from examples.document_approval.workflow import ArchiveDocument, DocumentApproval
+from mainspring import Mainspring
+
+app = Mainspring("sqlite:///documents.db")
+app.add(DocumentApproval())
+app.external(ArchiveDocument)
+"""
 TASK = "LeaveRequests/l-1/3"
 
 
@@ -62,6 +70,24 @@ def test_a_task_is_answered_once_and_a_second_answer_is_told_the_first(leave: Ru
     assert (again["first"], again["answered_by"], again["message"]["granted"]) == (False, "ann", True)
     for fields in ("[]", '{"granted": "\udcff"}'):
         assert leave("tasks", "complete", TASK, "Leave", fields).code == 2
+
+
+def test_an_answer_that_the_workflow_refuses_is_told_with_its_reason_and_is_in_the_log(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "documents.py").write_text(DOCUMENTS)
+    monkeypatch.setenv("MAINSPRING_APP", "documents:app")
+    run("send", "SubmitDocument", '{"document_id": "d-1", "draft": ""}', "--actor", "dan")
+    task = "DocumentApproval/d-1/3"
+    refused = run("tasks", "complete", task, "ApproveDocument", "--role", "checker")
+
+    assert refused.code == 1
+    assert refused.err.startswith(f"Error: Task {task} is open still: the answer was refused: there is no draft")
+    assert task in run("tasks", "list").out
+    (line,) = (line for line in run("log", "d-1", "--json").documents if line["what"] == "Refused")
+    assert (line["command"], line["actor"], line["kind"]) == ("ApproveDocument", "ann", "answer")
+    assert line["about"].startswith("there is no draft")
+    assert "ApproveDocument: there is no draft" in run("log", "d-1").out
 
 
 def test_a_task_is_rejected_with_a_reason(leave: Run) -> None:

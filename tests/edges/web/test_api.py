@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from msgspec import convert, json
 
-from mainspring import Mainspring, views
+from mainspring import Envelope, Mainspring, RefuseAnswer, views
 from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
 from mainspring.styles.history import HistoryWorkflow
 from mainspring.styles.history_events import History
 from mainspring.styles.history_words import CompleteWorkflow, HistoryCommand
+from mainspring.testing.samples import Leave, LeaveRequests
 from mainspring.web import models
 from mainspring.web.api import api, described
 from tests.edges.web.support import counters, served
@@ -152,6 +154,35 @@ def test_a_task_is_answered_by_its_form(tmp_path: Path) -> None:
             (False, "ann", True),
         ]
 
+    serve(tmp_path, use)
+
+
+def test_an_answer_that_the_workflow_refuses_is_a_problem_with_its_reason_and_the_task_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide = LeaveRequests.decide
+
+    def guarded(self: LeaveRequests, envelope: Envelope[Any], state: Any) -> Any:
+        refuses = isinstance(envelope.message, Leave) and not envelope.message.granted
+        return [RefuseAnswer("ask why first")] if refuses else decide(self, envelope, state)
+
+    async def use(client: Client) -> None:
+        await client.post("/api/messages/RequestLeave", json={"leave_id": "l-1"})
+        answers, boss = "/api/task-answers/LeaveRequests/l-1/3", {"x-mainspring-actor": "bob"}
+        no = {"answer": "Leave", "fields": {"granted": False}}
+        refused = await client.post(answers, json=no, headers=boss)
+        assert refused.status_code == 409
+        problem = json.decode(refused.content, type=models.ProblemDocument)
+        assert (problem.title, problem.reason) == ("refused", "guard")
+        assert "ask why first" in problem.detail
+        assert (await client.get("/api/tasks/LeaveRequests/l-1/3")).json()["status"] == "open"
+        yes = {"answer": "Leave", "fields": {"granted": True}}
+        assert (await client.post(answers, json=yes, headers=boss)).json()["first"] is True
+        entries = (await client.get("/api/streams/LeaveRequests/l-1")).json()["items"]
+        (told,) = (entry for entry in entries if entry["event"] == "AnswerRefused")
+        assert (told["actor"], told["kind"]) == ("bob", "answer")
+
+    monkeypatch.setattr(LeaveRequests, "decide", guarded)
     serve(tmp_path, use)
 
 

@@ -281,7 +281,22 @@ DOCUMENT_APPROVAL: list[Row] = [
     ),
     ("New", "+SubmitDocument", "envelope.actor is not None", _REVIEW, "InReview", ""),
     ("InReview", "SubmitDocument", "", "=", "InReview", ""),
-    ("InReview", "ApproveDocument", "it answers a task", "Send(ArchiveDocument)", "Archiving", ""),
+    (
+        "InReview",
+        "ApproveDocument",
+        'it answers a task and state.draft == ""',
+        "RefuseAnswer('there is no draft to archive: reject it, and its maker can add one')",
+        "InReview",
+        "",
+    ),
+    (
+        "InReview",
+        "ApproveDocument",
+        'it answers a task and state.draft != ""',
+        "Send(ArchiveDocument)",
+        "Archiving",
+        "",
+    ),
     ("InReview", "ApproveDocument", "it answers no task", "=", "InReview", ""),
     (
         "InReview",

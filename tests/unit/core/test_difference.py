@@ -16,6 +16,7 @@ from mainspring import (
     Fail,
     FanOut,
     Publish,
+    RefuseAnswer,
     Reply,
     Schedule,
     Send,
@@ -144,6 +145,7 @@ def test_sagas_children_and_tasks_are_shown_as_authors_write_them() -> None:
         show(FanOut([1], into=Joined, key="squares")),
         show(CloseTask(Line)),
         show(CloseTask("approval")),
+        show(RefuseAnswer("no note")),
         show(Schedule("late", after=timedelta(days=1), key="k")),
         show(ask),
     ] == [
@@ -157,6 +159,7 @@ def test_sagas_children_and_tasks_are_shown_as_authors_write_them() -> None:
         "FanOut([1], into=Joined, key='squares')",
         "CloseTask(Line)",
         "CloseTask('approval')",
+        "RefuseAnswer('no note')",
         "Schedule('late', after=1 day, 0:00:00, key='k')",
         (
             "Ask('Approve', Line | Cart, role='manager', excludes=('ann',), reject=Cart, due=7 days, 0:00:00, "

@@ -38,6 +38,7 @@ OPERATED: list[tuple[Any, str, Kind | None]] = [
     (events.Retried(2), "lifecycle", None),
     (events.Resent("charge"), "output", Kind.COMMAND),
     (events.Skipped("paid"), "input", None),
+    (events.AnswerRefused("yes", "approval", "no note"), "input", None),
     (events.Kept("paid"), "input", None),
 ]
 
@@ -47,7 +48,7 @@ def test_an_event_has_its_direction_and_kind(event: Any, direction: str, kind: K
     assert (event.direction, event.kind) == (direction, kind)
 
 
-def test_a_state_takes_in_what_was_decided_and_nothing_that_operators_did() -> None:
+def test_a_state_takes_in_what_was_decided_and_neither_what_operators_did_nor_what_was_refused() -> None:
     assert [event for event, _, _ in MADE if not event.folded] == []
     assert [event for event, _, _ in OPERATED if event.folded] == []
 

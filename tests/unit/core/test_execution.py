@@ -42,6 +42,11 @@ def test_what_happened_to_an_instance_is_one_line(event: Any, what: Any, about: 
     assert execution_log([Entry(4, event)]) == [LogLine(4, what, None, about)]
 
 
+def test_a_refused_answer_is_a_line_with_its_type_and_the_reason() -> None:
+    (line,) = execution_log([Entry(4, events.AnswerRefused(ORDER, "approval", "no note"), actor="bob")])
+    assert (line.what, line.about, line.command, line.actor) == ("Refused", "no note", "PlaceOrder", "bob")
+
+
 @pytest.mark.parametrize("event", [events.Began(), events.Sent("x"), events.Became("x"), events.TaskClosed("k")])
 def test_what_was_only_decided_is_no_line(event: Any) -> None:
     assert execution_log([Entry(4, event)]) == []
@@ -77,6 +82,7 @@ def times(asked: Entry, answer: Entry) -> tuple[timedelta | None, timedelta | No
         events.Received(ORDER),
         events.Kept(ORDER),
         events.Skipped(ORDER),
+        events.AnswerRefused(ORDER, "approval", "no note"),
         events.Compensated(ORDER),
         events.Suspended("it failed", failed=3),
     ],

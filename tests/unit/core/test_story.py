@@ -53,6 +53,7 @@ def test_a_narrow_table_cuts_its_lines_visibly() -> None:
         (events.FannedOut((1,) * 1_000, "Joined", "k"), "1,000 of int into Joined"),
         (events.FannedOut((NotKept("Ship"),), "Joined", "k"), "NotKept(type='Ship')"),
         (events.Scheduled(NotKept("Late"), None, None, "k"), "NotKept(type='Late')"),
+        (events.AnswerRefused("yes", "approval", "no note"), "'yes' to approval: 'no note'"),
         (events.Skipped("in"), "'in'"),
         (events.Kept("in"), "'in'"),
         (events.Resent("out"), "'out'"),

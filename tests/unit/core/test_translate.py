@@ -72,6 +72,12 @@ def test_the_timers_of_a_task_stand_behind_it_and_before_the_next_decision() -> 
     ]
 
 
+def test_an_answer_that_is_refused_closes_nothing() -> None:
+    assert translate(False, "yes", [decisions.RefuseAnswer("no note")], "approval") == [
+        events.AnswerRefused("yes", "approval", "no note")
+    ]
+
+
 def test_an_answer_closes_its_task_first() -> None:
     assert translate(False, "yes", [decisions.Send("do")], "approval") == [
         events.Received("yes"),

@@ -88,6 +88,7 @@ DECISIONS: Final = {
     "Replied": "Reply",
     "Scheduled": "Schedule",
     "Asked": "Ask",
+    "AnswerRefused": "RefuseAnswer",
     "ChildStarted": "StartChild",
     "FannedOut": "FanOut",
     "Compensating": "Compensate",

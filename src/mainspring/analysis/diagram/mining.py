@@ -73,6 +73,9 @@ class Trail:
         self._version = version
         if event in _INPUTS:
             self._input(type, state, time_us)
+        elif event == "AnswerRefused":
+            self._input(type, state, time_us)
+            self._outputs.append((event, None))
         elif event in DECISIONS:
             self._output(event, type, cause, time_us)
         elif event == "Compensated":

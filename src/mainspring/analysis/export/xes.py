@@ -41,6 +41,7 @@ TRANSITIONS: Final = {
     "FannedOut": "schedule",
     "Suspended": "suspend",
     "Resumed": "resume",
+    "AnswerRefused": "unknown",
     "Skipped": "manualskip",
     "Failed": "pi_abort",
     "Cancelled": "pi_abort",

@@ -210,7 +210,8 @@ class Runs:
         replied = any(output.decision == "Reply" for output in transition.outputs)
         owes = situation.owes_reply and not replied
         clear = situation.clear and (transition.source, transition.message) not in self.unclear
-        coming = situation.coming if origin is None else _without(situation.coming, origin)
+        refuses = any(output.decision == "RefuseAnswer" for output in transition.outputs)  # its task stays open
+        coming = situation.coming if origin is None or refuses else _without(situation.coming, origin)
         for output in transition.outputs:
             coming = self._after(coming, output)
         after = Situation(transition.target, coming, owes, clear)

@@ -29,6 +29,7 @@ _EVENTS: Final[dict[type[Any], type[Any]]] = {
     decisions.CancelSchedule: events.ScheduleCancelled,
     decisions.Ask: events.Asked,
     decisions.CloseTask: events.TaskClosed,
+    decisions.RefuseAnswer: events.AnswerRefused,
     decisions.StartChild: events.ChildStarted,
     decisions.FanOut: events.FannedOut,
     decisions.Complete: events.Completed,
@@ -168,6 +169,7 @@ _DESCRIBED: Final[dict[type[Any], Callable[[Reader, Made], _Described]]] = {
     decisions.FanOut: _fanning,
     decisions.Complete: _ending,
     decisions.Fail: _failing,
+    decisions.RefuseAnswer: _failing,
     decisions.Compensate: _compensating,
     decisions.Become: _failing,
 }
@@ -184,7 +186,7 @@ def _detail(decision: Made) -> str:
     names: tuple[str, ...] = decision.cls.__struct_fields__
     given = [*zip(names, node.args, strict=False), *((k.arg or "", k.value) for k in node.keywords)]
     hidden = _OWN | _HIDDEN if decision.cls is decisions.Ask else _OWN
-    bare = decision.cls in (decisions.Fail, decisions.Compensate)
+    bare = decision.cls in (decisions.Fail, decisions.Compensate, decisions.RefuseAnswer)
     parts: list[str] = []
     for name, argument in given:
         text = _argument(argument, decision.fields.get(name))

@@ -19,7 +19,7 @@ from mainspring.analysis.reading.records import Kind, hints, members
 from mainspring.analysis.reading.values import Items, Known, Made, Repeated, Symbol, Value, lifted, text_of
 from mainspring.analysis.reading.ways import Condition, TooManyWaysError, Way, ways
 from mainspring.core import deadlines, events
-from mainspring.core.decisions import Complete, Fail
+from mainspring.core.decisions import Complete, Fail, RefuseAnswer
 from mainspring.core.failures import DeadlinePassed, SendFailed
 from mainspring.core.messages import Envelope
 from mainspring.styles import StateReturningWorkflow
@@ -135,6 +135,8 @@ class _Step:
         if decided is None:
             return Taken(None, known=False, decided=place, problems=tuple(self._problems), failed=self._failed())
         outputs = tuple(self._outputs(decided, place))
+        if any(isinstance(part, Made) and part.cls is RefuseAnswer for part in decided):
+            return self.taken(state, outputs, place)  # nothing of it is folded
         after = self.fold(state, self._first(message, envelope))
         after = self.fold(after, became)
         for part in decided:

@@ -17,6 +17,7 @@ from mainspring.core import deadlines
 from mainspring.core.changes import fields_of
 from mainspring.core.decisions import Schedule
 from mainspring.core.events import (
+    AnswerRefused,
     ChildStarted,
     Compensated,
     Compensating,
@@ -30,7 +31,7 @@ from mainspring.core.events import (
     StreamEvent,
 )
 from mainspring.core.messages import Envelope, Kind, type_of
-from mainspring.engine.recording.walk import Moment
+from mainspring.engine.recording.walk import Moment, beside_input
 from mainspring.engine.registry import WorkflowEntry
 
 LINE_CHARACTERS: Final = 100
@@ -108,7 +109,7 @@ def _input(writer: _Writer, entry: WorkflowEntry, envelope: Envelope[Any]) -> st
 
 def _then(writer: _Writer, entry: WorkflowEntry, events: Sequence[StreamEvent[Any, Any]], *, begins: bool) -> str:
     # The deadline of the class is set by the engine: decide does not return it.
-    own = events[2:] if begins and deadlines.is_set_by(entry.definition, events[1:]) else events[1:]
+    own = events[2:] if begins and deadlines.is_set_by(entry.definition, events[1:]) else beside_input(events)
     decisions = [_decision(writer, event) for event in own]
     if all(decision is not None for decision in decisions):
         return writer.call(".then", [decision for decision in decisions if decision is not None])
@@ -141,6 +142,8 @@ def _decision(writer: _Writer, event: StreamEvent[Any, Any]) -> str | None:
             return writer.decision("Complete", *(() if result is None else (value(result),)))
         case Failed(reason):
             return writer.decision("Fail", writer.reason(reason))
+        case AnswerRefused(_, _, reason):
+            return writer.decision("RefuseAnswer", writer.reason(reason))
         case _:
             return None
 

@@ -25,9 +25,10 @@ from mainspring.analysis.replay.recollection import Recollection
 from mainspring.analysis.replay.retelling import Edit, Retelling, Untaken
 from mainspring.app.commands import command
 from mainspring.core.changes import same
-from mainspring.core.events import Kept
+from mainspring.core.events import AnswerRefused, Kept
 from mainspring.core.fold import fold
 from mainspring.core.story import Entry
+from mainspring.engine.recording.walk import INPUTS
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import MainspringError, OperationError, told
 from mainspring.port.records import EventRow, Ref
@@ -95,7 +96,7 @@ def counterfactual(
 
 def check_edit(ref: Ref, rows: Sequence[EventRow], edit: Edit) -> None:
     """Refuse an edit of what is no input that counts, or one that would come in the middle of a step."""
-    inputs = [row.version for row in rows if row.event in ("InitiatedBy", "Received")]
+    inputs = [row.version for row in rows if row.event in INPUTS]
     last = rows[-1].version if rows else 0
     if edit.position in inputs or (edit.what == "insert" and edit.position == last + 1 > 1):
         return
@@ -116,7 +117,7 @@ def _compared(
     recorded_state: Any,
 ) -> Counterfactual:
     later = [entry.recorder.entry(ref, row) for row in rows if row.version >= edit.position]
-    recorded = tuple(one for one in later if one.event.folded)
+    recorded = tuple(one for one in later if one.event.folded or isinstance(one.event, AnswerRefused))
     anew = tuple(one for one in story.entries if one.position >= edit.position)
     return Counterfactual(
         edit,
@@ -128,7 +129,7 @@ def _compared(
         tuple(story.unanswered),
         tuple(story.untaken),
         tuple(story.waiting()),
-        tuple(one for one in later if not one.event.folded and not isinstance(one.event, Kept)),
+        tuple(one for one in later if not one.event.folded and not isinstance(one.event, AnswerRefused | Kept)),
         tuple(story.assumed),
         story.error,
     )

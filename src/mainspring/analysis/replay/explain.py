@@ -18,7 +18,7 @@ from mainspring.core.events import Began, StreamEvent
 from mainspring.core.fold import fold, placed
 from mainspring.core.workflow import Workflow
 from mainspring.engine.recording.redecision import decided
-from mainspring.engine.recording.walk import Moment
+from mainspring.engine.recording.walk import Moment, beside_input
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import told
 from mainspring.purity.guarding import guarded, with_method
@@ -73,7 +73,7 @@ def explain(entry: WorkflowEntry, moment: Moment, *, evolve: bool = True) -> Exp
     """
     if moment.envelope is None:
         return None
-    recorded = tuple(happened.entry.event for happened in moment.happened[1:])
+    recorded = tuple(beside_input([happened.entry.event for happened in moment.happened]))
     evolved = _evolved(entry.workflow, moment) if evolve else ()
     if moment.migrated:
         return Explanation(

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from mainspring.core.events import (
+    AnswerRefused,
     Asked,
     ChildStarted,
     Compensated,
@@ -102,7 +103,7 @@ class Recollection:
     def _take(self, row: EventRow, event: StreamEvent[Any, Any], now_us: int) -> None:
         if isinstance(event, OUTPUTS):
             self._outputs.setdefault(self.key(event), []).append(row.version)
-        elif isinstance(event, Received | Kept | Compensated):
+        elif isinstance(event, Received | AnswerRefused | Kept | Compensated):
             undone = isinstance(event, Compensated)
             message = event.result if isinstance(event, Compensated) else event.message
             envelope = self._envelopes.of(row, message)

@@ -34,7 +34,7 @@ from mainspring.core.step import asked_of, step
 from mainspring.engine.recording.answered_commands import answered_by
 from mainspring.engine.recording.event_rows import is_folded, is_unkept
 from mainspring.engine.recording.stored_values import moment, read_context
-from mainspring.engine.recording.walk import Walk, back_to
+from mainspring.engine.recording.walk import Walk, back_to, beside_input
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (
     CodecError,
@@ -218,12 +218,12 @@ class Comparison(Walk):
                 raise StopWalkError from impure  # told already: the guard only insists on it
             self._add_error(head, envelope, before, error)
         else:
-            decided = taken.events[2:] if begins else taken.events[1:]
-            if decided == events[1:]:
+            decided, recorded = beside_input(taken.events, begins=begins), beside_input(events)
+            if decided == recorded:
                 self.state = taken.state
             else:
                 self.state = self._folded(self._seen(group, events, begins), head)
-                was, now = events[1:], decided
+                was, now = recorded, decided
                 if begins:
                     was, now = deadlines.compared(self.entry.definition, was, now)
                 self._compare(head, envelope.message, before, was, now)

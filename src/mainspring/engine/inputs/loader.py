@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from mainspring.core.saga import Ledger
@@ -20,7 +20,6 @@ from mainspring.engine.inputs.long_streams import (
 from mainspring.engine.inputs.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.inputs.skipped_input import note_skipped
 from mainspring.engine.inputs.stored_streams import pinned, read_ledger, row_alone, trusted
-from mainspring.engine.recording.answered_commands import command_in
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import NewerTypeError, StoreError, WorkersLostError
 from mainspring.logs import logger
@@ -59,15 +58,15 @@ class Loader:
         """Return True if an answer for a lane is on its way."""
         return lane in self._loading
 
-    def recall(self, lane: Lane, pending: Pending, version: int) -> None:
-        """Read the command that an input answers. It is taken again when that is known, and nothing is under way."""
+    def recall(self, lane: Lane, pending: Pending, read: Callable[[Store], Awaitable[None]]) -> None:
+        """Read what an input needs of the stream. It is taken again when that is known, and nothing is under way."""
         lane.queue.appendleft(pending)
         if lane.under_way:
             lane.phase = Phase.DRAINING
             return
         lane.phase = Phase.LOADING
         self._loading.add(lane)
-        self._runtime.spawn(self._recall(lane, pending, version), "mainspring-recall")
+        self._runtime.spawn(self._recall(lane, pending, read), "mainspring-recall")
 
     def _want(self, lane: Lane) -> None:
         self._wanted.append(lane)
@@ -75,10 +74,9 @@ class Loader:
             self._running = True
             self._runtime.spawn(self._run(), "mainspring-loader")
 
-    async def _recall(self, lane: Lane, pending: Pending, version: int) -> None:
+    async def _recall(self, lane: Lane, pending: Pending, read: Callable[[Store], Awaitable[None]]) -> None:
         try:
-            rows = await self._store.stream(lane.ref, version - 1, 1)
-            pending.command = command_in(next((row for row in rows if row.version == version), None))
+            await read(self._store)
         except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance
             if isinstance(error, TROUBLE) or type(error) is StoreError:
                 await self._try_again([lane], error)

@@ -21,7 +21,9 @@ from mainspring.port.records import Context, DeadLetter, InputRow, OutputKey, Re
 from mainspring.port.tasks import TaskAnswer
 from mainspring.telemetry.observed import Observed
 
-ReceiptStatus: TypeAlias = Literal["pending", "stepped", "kept", "accepted", "suspended", "duplicate", "dead letter"]
+ReceiptStatus: TypeAlias = Literal[
+    "pending", "stepped", "refused", "kept", "accepted", "suspended", "duplicate", "dead letter"
+]
 
 # What is no message's fault: it passes, and a patient sender may wait for that.
 PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
@@ -106,7 +108,9 @@ class Pending(Answering):
     in trouble: it is retried in its turn, so that nothing of the same instance that came behind it is taken before it.
     `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its sender asks of
     the instance when it is taken in: it goes no further than the inbox. `skipped` says that one of its id was passed
-    over before the instance could begin, and whether it was the same.
+    over before the instance could begin, and whether it was the same. `refusal` is why its workflow refuses an
+    answer, `asked_at` which task such an answer from the inbox leaves open, if any, and at which position of the
+    instance that was read.
     """
 
     position: int | None = None
@@ -119,6 +123,8 @@ class Pending(Answering):
     discards: tuple[int, ...] = ()
     unreadable: Exception | None = None
     skipped: bool | None = None
+    refusal: str | None = None
+    asked_at: tuple[int, int | None] = (0, None)
     conflicts: int = 0
     observed: Observed | None = None
 

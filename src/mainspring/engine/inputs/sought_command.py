@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.pending import Pending
-from mainspring.engine.recording.answered_commands import caused_by
+from mainspring.engine.recording.answered_commands import caused_by, command_in
+from mainspring.port.store import Store
 
 
 def command_sought(pending: Pending, *, trims: bool) -> int | None:
@@ -28,3 +29,9 @@ def answered(pending: Pending) -> int | None:
     if pending.cause is not None or pending.kind not in (Kind.REPLY, Kind.ANSWER):
         return pending.cause
     return caused_by(pending.ref, pending.context)
+
+
+async def recall_command(pending: Pending, version: int, store: Store) -> None:
+    """Read the command at a version for the input that answers it."""
+    rows = await store.stream(pending.ref, version - 1, 1)
+    pending.command = command_in(next((row for row in rows if row.version == version), None))

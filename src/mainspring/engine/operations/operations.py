@@ -24,10 +24,8 @@ from mainspring.core.saga import Ledger
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.runners import Runners
-from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.inputs.long_streams import state_of
-from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.skipped_input import skipped as skipped_input
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.inputs.stored_streams import (
@@ -46,11 +44,10 @@ from mainspring.engine.operations.rewind import parent_was_told, rewind, without
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.recording.children import ended_by_operator, parent_of
 from mainspring.engine.recording.destinations import command
-from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.saga_rows import check_rewind, then_rows
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.engine.registry import Registry, WorkflowEntry
-from mainspring.engine.stepping.open_tasks import still_open
+from mainspring.engine.stepping.open_tasks import asked_still
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import (
     ENDED,
@@ -127,7 +124,7 @@ class Operations:
         waiting = await store.inbox(ref, 1)
         pending = from_inbox(self._registry.codec, waiting[0]) if waiting else None
         # What a person said is passed over: where the stream says that they are asked still, so they are.
-        asked = await self._asked_still(pending) if pending is not None and pending.kind is Kind.ANSWER else None
+        asked = await asked_still(store, pending) if pending is not None and pending.kind is Kind.ANSWER else None
 
         def unit(row: InstanceRow, ledger: Ledger) -> Unit:
             _must_be(row, ("suspended",), "skipped")
@@ -155,13 +152,6 @@ class Operations:
 
         await self._commit(ref, unit)
         self._wakeups.due_at(0)
-
-    async def _asked_still(self, answer: Pending) -> int | None:
-        """Return the version of the task that a message answers, unless it was closed or asked anew since."""
-        task = int((answer.context.causation_id or "0").rpartition("/")[2])
-        rows = live(await whole_stream(self._store, answer.ref))
-        open = still_open((event, read_detail(event.detail).key) for event in rows if event.detail is not None)
-        return task if task in {event.version for event in open} else None
 
     async def cancel_child(self, ref: Ref, started_by: str, reason: str) -> bool:
         """Cancel the instance that a parent's output began, if it runs still. False: there is no such instance."""

@@ -36,6 +36,7 @@ from mainspring.port.tasks import TaskOpening, TaskWork
 _BETWEEN: Final = frozenset(
     {
         "Received",
+        "AnswerRefused",
         "Began",
         "Kept",
         "Skipped",

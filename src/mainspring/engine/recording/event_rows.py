@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mainspring.core.events import (
+    AnswerRefused,
     Asked,
     Became,
     Began,
@@ -67,7 +68,20 @@ _FOLDED: Final = frozenset(
 
 # What stands in a stream and is not folded.
 _BESIDE: Final = frozenset(
-    cls.__name__ for cls in (Suspended, Resumed, Cancelled, Terminated, Skipped, Kept, Reset, Migrated, Retried, Resent)
+    cls.__name__
+    for cls in (
+        AnswerRefused,
+        Suspended,
+        Resumed,
+        Cancelled,
+        Terminated,
+        Skipped,
+        Kept,
+        Reset,
+        Migrated,
+        Retried,
+        Resent,
+    )
 )
 
 _SEND_FAILED: Final = type_of(SendFailed).name

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from mainspring.codec import BODY_LIMIT_BYTES, Codec, Encoded
 from mainspring.core.events import (
+    AnswerRefused,
     Asked,
     Became,
     Began,
@@ -126,6 +127,8 @@ class Recorder:
                 row = self.compensated_row(event, version, time_us, taken.cause, taken.actor)
                 row = replace(row, attempt=taken.attempt, duration_us=taken.duration_us)
                 cause = version
+            elif type(event) is AnswerRefused:
+                row = self.refused_row(event, version, time_us, taken, state, trims=trims)
             else:
                 row = self.row(event, version, time_us, cause=cause)
             rows.append(row)
@@ -151,6 +154,15 @@ class Recorder:
             taken.attempt,
             taken.duration_us,
         )
+
+    def refused_row(
+        self, event: AnswerRefused[Any], version: int, time_us: int, taken: Taken, state: str, *, trims: bool
+    ) -> EventRow:
+        """Return the row of a refused answer. It has no id: the next answer to the task may have the same."""
+        row = self.input_row("AnswerRefused", version, time_us, taken, state)
+        type, body = digested((row.type, row.body)) if trims else (row.type, row.body)
+        detail = Detail(key=event.task, reason=event.reason, unkept=row.type if trims else None)
+        return replace(row, type=type, body=body, message_id=None, detail=encode_detail(detail))
 
     def unkept(self, row: EventRow) -> EventRow:
         """Return what is kept of an input where the history is not: enough to recognise a duplicate.
@@ -200,6 +212,8 @@ class Recorder:
                 return self._carrier(event, version, time_us, result, None)
             case ScheduleCancelled(key) | TaskClosed(key):
                 return EventRow(version, type(event).__name__, time_us, detail=encode_detail(Detail(key=key)))
+            case AnswerRefused(message, task, reason):
+                return self._carrier(event, version, time_us, message, Detail(key=task, reason=reason))
             case Asked():
                 detail = encode_detail(_asked_detail(event))
                 return EventRow(version, "Asked", time_us, detail=detail, cause=cause)
@@ -294,6 +308,8 @@ class Recorder:
                 return TaskClosed(detail.key or "")
             case "Asked":
                 return _asked(detail)
+            case "AnswerRefused":
+                return AnswerRefused(message, detail.key or "", detail.reason or "")
             case "ChildStarted":
                 return ChildStarted(message, "abandon" if detail.abandon else "cancel")
             case "FannedOut":

@@ -16,7 +16,7 @@ from mainspring.core.messages import Envelope
 from mainspring.core.step import step
 from mainspring.core.workflow import Workflow
 from mainspring.engine.recording.recorder import Recorder
-from mainspring.engine.recording.walk import Journey, Moment, turns_of
+from mainspring.engine.recording.walk import Journey, Moment, beside_input, turns_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import EventRow, Ref
 from mainspring.purity.guarding import guarded_workflow
@@ -64,7 +64,7 @@ def redecided_rows(entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow]) -> 
 def _redecided(
     entry: WorkflowEntry, workflow: Workflow[Any, Any, Any], moment: Moment, envelope: Envelope[Any]
 ) -> Redecided:
-    was: Sequence[StreamEvent[Any, Any]] = [happened.entry.event for happened in moment.happened[1:]]
+    was: Sequence[StreamEvent[Any, Any]] = beside_input([happened.entry.event for happened in moment.happened])
     now: Sequence[StreamEvent[Any, Any]] = []
     error: Exception | None = None
     if not moment.migrated:
@@ -86,7 +86,7 @@ def decided(
     first = moment.happened[0].entry
     after = moment.position - 1 - moment.begins
     taken = step(workflow, moment.before, after, envelope, moment.begins, first.time, first.cause)
-    return [recorder.event(row_of(recorder, event)) for event in taken.events[2 if moment.begins else 1 :]]
+    return [recorder.event(row_of(recorder, event)) for event in beside_input(taken.events, begins=moment.begins)]
 
 
 def row_of(recorder: Recorder, event: StreamEvent[Any, Any]) -> EventRow:

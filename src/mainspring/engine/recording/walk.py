@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct, json
 
-from mainspring.core.events import OUTPUTS, Became, Completed, Failed, Received
+from mainspring.core.events import OUTPUTS, AnswerRefused, Became, Completed, Failed, Received
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, InstanceId, Kind
 from mainspring.core.story import Entry
@@ -24,7 +24,7 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import ErasedError, told
 from mainspring.port.records import EventRow, Ref
 
-INPUTS: Final = frozenset({"InitiatedBy", "Received"})
+INPUTS: Final = frozenset({"InitiatedBy", "Received", "AnswerRefused"})
 # A Compensating may also have been begun from outside.
 _DECIDED: Final = frozenset(cls.__name__ for cls in (*OUTPUTS, Became, Completed, Failed))
 _NO_CONTEXT: Final = b'{"correlation_id":""}'
@@ -68,6 +68,15 @@ class Envelopes:
             context.task if own else None,
             json.decode(command_in(asked)) if row.kind in (Kind.RESULT, Kind.REPLY) else None,
         )
+
+
+def beside_input(events: Sequence[Any], *, begins: bool = False) -> Sequence[Any]:
+    """Return those events of a step that record what was decided; a refused answer is both input and decision.
+
+    >>> beside_input([Received("paid"), Completed()]), beside_input([AnswerRefused("yes", "k", "no")])
+    ([Completed(result=None)], [AnswerRefused(message='yes', task='k', reason='no')])
+    """
+    return events if events and type(events[0]) is AnswerRefused else events[2 if begins else 1 :]
 
 
 class Walk:
@@ -290,7 +299,7 @@ class Journey(Walk):
         if not happened:
             return
         event, first, envelope = happened[0].entry.event, group[0], None
-        if isinstance(event, Received) and not is_unkept(first):
+        if isinstance(event, Received | AnswerRefused) and not is_unkept(first):
             envelope = self.envelopes.of(first, event.message)
         self._over = Moment(
             happened,

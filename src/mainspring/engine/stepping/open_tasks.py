@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 
 from msgspec import json
 
 from mainspring.core.events import Asked
+from mainspring.engine.inputs.branches import live
+from mainspring.engine.inputs.lanes import Lane
+from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.inputs.stored_streams import whole_stream
+from mainspring.engine.recording.answered_commands import caused_by
+from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.stored_values import MICROSECOND, time_us_of
 from mainspring.port.records import EventRow
+from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening
 
 _encode_data = json.Encoder().encode
@@ -51,3 +58,29 @@ def still_open(events: Iterable[tuple[EventRow, str | None]]) -> list[EventRow]:
         if event.event == "Asked":
             open[key] = event
     return list(open.values())
+
+
+async def asked_still(store: Store, answer: Pending) -> int | None:
+    """Return the version of the task that a message answers, unless it was closed or asked anew since."""
+    task = caused_by(answer.ref, answer.context)
+    rows = live(await whole_stream(store, answer.ref))
+    open = still_open((event, read_detail(event.detail).key) for event in rows if event.detail is not None)
+    return task if task in {event.version for event in open} else None
+
+
+def unread_task(answer: Pending, lane: Lane) -> Callable[[Store], Awaitable[None]] | None:
+    """Return what has to be read before an answer can be refused: whether the task that it has ended is asked still.
+
+    One that comes through its task has not ended it. Of a trimmed stream nothing can be read: it is open again.
+    """
+    if answer.task_answer is not None or answer.asked_at[0] == lane.version:
+        return None
+    if lane.trims:
+        answer.asked_at = lane.version, caused_by(answer.ref, answer.context)
+        return None
+    version = lane.version
+
+    async def read(store: Store) -> None:
+        answer.asked_at = version, await asked_still(store, answer)
+
+    return read

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mainspring.core.decisions import task_timer_key
 from mainspring.core.events import (
+    AnswerRefused,
     Asked,
     Began,
     Cancelled,
@@ -66,7 +67,7 @@ _UNKEYED: Final = 0
 # `type` for values of any type: without a cast, which is a call.
 _type: Callable[[Any], type[Any]] = type
 _CARRIED_OUT: Final = frozenset({Sent, Published, Replied, Scheduled, ChildStarted, FannedOut})
-_ONLY_RECORDED: Final = frozenset({Began, InitiatedBy, Received, Compensated})
+_ONLY_RECORDED: Final = frozenset({Began, InitiatedBy, Received, AnswerRefused, Compensated})
 
 
 class StepRows:
@@ -147,7 +148,8 @@ class StepUnits:
 
         `now_us` is when it is recorded: the time by which evolve and the style of the workflow went too.
         """
-        before, cause = lane.version, pending.cause
+        before, cause, first = lane.version, pending.cause, taken.events[0]
+        pending.refusal = first.reason if type(first) is AnswerRefused else None
         state_name = lane.entry.definition.states[type(taken.state)]
         if before == 0 or anew:
             lane.context = encode_context(pending.context)
@@ -181,7 +183,8 @@ class StepUnits:
             outputs=tuple(written.outputs),
             cancels=tuple(written.cancels),
             cancel_all="timers" if ended else None,
-            dedupe=pending.mark + pending.id if pending.cause is None else None,
+            # The task fixes the id of its answer: after a refused one, the next would be a duplicate.
+            dedupe=pending.mark + pending.id if cause is None and pending.refusal is None else None,
             direct=pending.position is None,
             consumes=pending.position,
             settles=() if pending.settles is None else (pending.settles,),
@@ -326,6 +329,9 @@ class StepUnits:
 
 def _task_work(lane: Lane, pending: Pending, written: StepRows) -> TaskWork | None:
     """Return what a step does to its instance's tasks; one that never asked has none to close."""
+    if pending.refusal is not None:
+        answer = pending.task_answer
+        return TaskWork(reopens=pending.asked_at[1]) if answer is None else TaskWork(answer, refuses=True)
     close_all = written.status != "running" and lane.asked
     closes = tuple(written.closes) if lane.asked else ()
     opens = tuple(written.opens) if written.status == "running" else ()

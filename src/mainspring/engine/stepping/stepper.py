@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from mainspring.core.events import Compensating
+from mainspring.core.events import AnswerRefused, Compensating
 from mainspring.core.step import step
 from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
@@ -19,7 +19,7 @@ from mainspring.engine.inputs.budget import look
 from mainspring.engine.inputs.lanes import Lane, Lanes, Phase
 from mainspring.engine.inputs.loader import Loader
 from mainspring.engine.inputs.pending import Inputs, Pending, ReceiptStatus
-from mainspring.engine.inputs.sought_command import answered, command_sought
+from mainspring.engine.inputs.sought_command import answered, command_sought, recall_command
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.outputs.dispatcher import Dispatcher
@@ -44,6 +44,7 @@ from mainspring.engine.stepping.disposition import (
 from mainspring.engine.stepping.duplicates import Duplicates
 from mainspring.engine.stepping.fault_report import report_fault
 from mainspring.engine.stepping.inbox import Inbox
+from mainspring.engine.stepping.open_tasks import unread_task
 from mainspring.engine.stepping.refused_children import RefusedChildren
 from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.units import Units
@@ -247,13 +248,13 @@ class Stepper:
 
     def _bury(self, lane: Lane, pending: Pending, reason: str) -> None:
         """Make a dead letter of an input; where others wait before it, it waits too: one of them may begin it."""
-        unit = replace(self._units.buried(pending, reason), direct=pending.position is None)
-        self._commit(lane, pending, unit, "dead letter")
+        buried = self._units.buried(pending, reason)
+        self._commit(lane, pending, replace(buried, direct=pending.position is None), "dead letter")
 
     def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
         definition, now_us = lane.entry.definition, self._store.now_us()
         if (wants := definition.wants_envelope) and (sought := command_sought(pending, trims=lane.trims)) is not None:
-            self._loader.recall(lane, pending, sought)
+            self._loader.recall(lane, pending, partial(recall_command, pending, sought))
             return
         lane.steps_left -= 1
         try:
@@ -265,6 +266,9 @@ class Stepper:
             taken = self._watch.call(pending, step, *at, *place)
             if type(taken.events[-1]) is Compensating:
                 made = self._compensations.advanced(lane, pending, taken, now_us, anew=anew)
+            elif type(taken.events[0]) is AnswerRefused and (read := unread_task(pending, lane)):
+                self._loader.recall(lane, pending, read)
+                return
             else:
                 made = self._steps.stepped(lane, pending, taken, now_us, anew=anew)
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
@@ -277,7 +281,7 @@ class Stepper:
                 self._fault(lane, pending, error)
             return
         if made is not None:
-            self._commit(lane, pending, made[0], "stepped", made[1])
+            self._commit(lane, pending, made[0], "stepped" if pending.refusal is None else "refused", made[1])
 
     # ---- failures and outcomes
 

@@ -46,7 +46,7 @@ class TaskBook:
     def apply(self, key: int, work: TaskWork, now_us: int) -> None:
         """Do what a unit says to the tasks of the instance with this key."""
         own = self._tasks.setdefault(key, {})
-        if work.answer is not None:
+        if work.answer is not None and not work.refuses:
             self._end(key, answered(own[work.answer.version], work.answer, now_us))
         for task in list(own.values()):
             if task.status == "open" and (work.close_all or task.key in work.closes):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mainspring.port.records import Committed, Conflict, Duplicate, Unit
 from mainspring.port.tasks import Hand, RefusalReason, Refused, TaskAnswer, TaskFilter, TaskOpening, TaskRow, TaskWork
 from mainspring.testing.clock import SECOND_US
-from mainspring.testing.store_contract.rig import ORDERS, Rig, Suite, accept, behaviour, order, step
+from mainspring.testing.store_contract.rig import ORDERS, Rig, Suite, accept, behaviour, order, received, step
 
 ALL: Final = TaskFilter()
 
@@ -83,6 +83,24 @@ class TaskTests(Suite):
         closed = await rig.store.task(order(), 3)
         assert closed is not None
         assert closed.status == "closed"
+
+    @behaviour
+    async def test_an_answer_that_the_workflow_refuses_is_checked_and_leaves_its_task_as_it_is(self, rig: Rig) -> None:
+        await rig.done(asks(task(excludes=("eve",))))
+        held = await rig.store.hand(order(), 2, Hand("claim", "ann", ("manager",)))
+
+        def refuses(actor: str, after: int) -> Unit:
+            event = replace(received(after + 1, "a-1", "AnswerRefused", actor=actor), message_id=None)
+            work = TaskWork(TaskAnswer(2, actor, ("manager",), "Approve"), refuses=True)
+            return Unit(ORDERS, "o-1", expected_version=after, events=(event,), tasks=work)
+
+        assert await rig.commit(refuses("eve", 2)) == [Refused("excluded")]
+        assert await rig.commit(refuses("bob", 2)) == [Refused("held")]
+        assert await rig.versions() == [1, 2]
+        await rig.done(refuses("ann", 2), refuses("ann", 3))
+        assert await rig.store.task(order(), 2) == held
+        await rig.done(step("a-1", after=4, tasks=TaskWork(TaskAnswer(2, "ann", ("manager",), "Approve"))))
+        assert await rig.commit(refuses("ann", 5)) == [Refused("answered")]
 
     @behaviour
     async def test_of_two_answers_in_one_batch_the_second_is_refused_with_all_that_it_does(self, rig: Rig) -> None:
