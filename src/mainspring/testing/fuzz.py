@@ -12,7 +12,7 @@ from mainspring.core.definition import definition_of
 from mainspring.core.messages import Envelope, In, Out
 from mainspring.core.story import table, tell
 from mainspring.core.workflow import State, Workflow
-from mainspring.errors import names
+from mainspring.errors import names, shown
 from mainspring.testing.causes import cause_of
 from mainspring.testing.orders import Draw, Failure, Move, Property, Rules, Run, shortest
 from mainspring.testing.rehearsal import check_workflow
@@ -66,6 +66,7 @@ def fuzz(
     fail_on_unknown: bool = False,
     duplicates: bool = True,
     late_timers: bool = True,
+    raises: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Fuzzed:
     """Step an instance through random orders of messages; raise FuzzFailure with the shortest that breaks a property.
 
@@ -77,7 +78,8 @@ def fuzz(
     without a route come as results do: past route, to the instance that has begun.
 
     These always hold: route, decide and evolve are pure and deterministic and change neither their arguments nor the
-    workflow; a replay of the stream gives the same state; nothing follows the end; no other error is raised. Your own
+    workflow; a replay of the stream gives the same state; nothing follows the end; no other error is raised, but for
+    those that decide `raises` on purpose, which refuse their message; evolve and route may raise none. Your own
     `properties` are called with the Rehearsal after every step: return False or fail an assertion.
 
     The same orders are tried every time; `seed=None` tries others. Needs hypothesis: `mainspring[testing]`.
@@ -89,7 +91,10 @@ def fuzz(
     __tracebackhide__ = True
     check_workflow(workflow, "fuzz")
     search = _search()
-    rules = Rules(answers or {}, tuple(properties), fail_on_unknown, duplicates, late_timers)
+    expected = raises if isinstance(raises, tuple) else (raises,)
+    if not all(isinstance(error, type) and issubclass(error, Exception) for error in expected):
+        raise TypeError(f"fuzz() got raises={shown(raises, 200)}. Give it classes of errors: raises=(OutOfStock,).")
+    rules = Rules(answers or {}, tuple(properties), fail_on_unknown, duplicates, late_timers, expected)
     tally = _Tally(workflow, rules)
     chosen = random.randrange(SEEDS) if seed is None else seed  # noqa: S311  no secret
     found = search(

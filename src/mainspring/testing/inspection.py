@@ -11,7 +11,7 @@ from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import ENDS
 from mainspring.core.fold import fold, placed
 from mainspring.core.messages import In, Out
-from mainspring.core.workflow import State
+from mainspring.core.workflow import State, Workflow
 from mainspring.errors import ImpureCallError, shown
 from mainspring.purity.guarding import METHODS, Method, guarded
 from mainspring.testing.rehearsal import Rehearsal
@@ -30,16 +30,33 @@ class Broken(Exception):  # noqa: N818  it names what is broken, and never leave
         super().__init__(f"{property}: {how}")
 
 
+class Declined(Exception):  # noqa: N818  a signal: decide raised what it may raise, and nothing was decided
+    """Stands for an error that decide raises on purpose; `error` is that one.
+
+    >>> type(Declined(ValueError("sold out")).error).__name__
+    'ValueError'
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(f"{type(error).__name__}: {error}")
+
+
 class InspectedRehearsal(Rehearsal[In, State, Out]):
     """A rehearsal that raises Broken as soon as a call is not what it should be.
 
-    The workflow gets copies of everything, twice: what it changes is seen, and never reaches the next call.
+    The workflow gets copies of everything, twice: what it changes is seen, and never reaches the next call. `raises`
+    are the errors that decide may raise.
 
     >>> from mainspring.testing.samples import Count, Counter
     >>> rehearsal = InspectedRehearsal(Counter())
     >>> _ = rehearsal.take(Count("c-1"))
     >>> rehearsal.check_stream()
     """
+
+    def __init__(self, workflow: Workflow[In, State, Out], raises: tuple[type[Exception], ...] = ()) -> None:
+        self._raises = raises
+        super().__init__(workflow)
 
     def check_stream(self) -> None:
         """Check what must hold after every step: a replay gives this state, and nothing follows an end."""
@@ -63,6 +80,11 @@ class InspectedRehearsal(Rehearsal[In, State, Out]):
                 first = call(*given)
             except ImpureCallError as error:
                 raise Broken(f"{name} is pure", str(error)) from error
+            except Exception as error:
+                if name != "decide" or not isinstance(error, self._raises):
+                    raise
+                _check_unchanged(name, arguments, given)
+                raise Declined(error) from error
             _check_unchanged(name, arguments, given)
             if not _same(itself, self._attributes()):
                 lines = value_diff(itself, self._attributes(), "after it")

@@ -22,7 +22,7 @@ from mainspring.errors import (
     UnknownTransitionError,
     shown,
 )
-from mainspring.testing.inspection import Broken, InspectedRehearsal
+from mainspring.testing.inspection import Broken, Declined, InspectedRehearsal
 from mainspring.testing.rehearsal import Rehearsal
 
 Property: TypeAlias = Callable[[Rehearsal[Any, Any, Any]], bool | None]
@@ -130,6 +130,7 @@ class Rules(Struct, frozen=True):
     fail_on_unknown: bool = False
     duplicates: bool = True
     late_timers: bool = True
+    raises: tuple[type[Exception], ...] = ()
 
 
 class Run:
@@ -144,7 +145,7 @@ class Run:
     """
 
     def __init__(self, workflow: Workflow[Any, Any, Any], rules: Rules, draw: Draw) -> None:
-        self.rehearsal: InspectedRehearsal[Any, Any, Any] = InspectedRehearsal(workflow)
+        self.rehearsal: InspectedRehearsal[Any, Any, Any] = InspectedRehearsal(workflow, rules.raises)
         self.attempts: list[Attempt] = []
         self.states: set[type[Any]] = {type(workflow.initial_state)}
         self._rules = rules
@@ -301,6 +302,9 @@ class Run:
             self.attempts[-1] = replace(attempt, refused=f"refused: {type(error).__name__}")
             unknown = self._rules.fail_on_unknown and isinstance(error, UnknownTransitionError)
             return self._failure("every message has a transition", str(error), error) if unknown else None
+        except Declined as declined:
+            self.attempts[-1] = replace(attempt, refused=f"refused: {type(declined.error).__name__}")
+            return None
         except Broken:
             raise
         except DecisionAfterEndError as error:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Generic, cast, get_args, get_origin, overload
 
-from mainspring.core.decisions import Decision
+from mainspring.core.decisions import Become, Decision
+from mainspring.core.definition import definition_of
 from mainspring.core.difference import diff, show, value_diff
-from mainspring.core.events import Compensated, Event, Recorded
+from mainspring.core.events import Compensated, Event, Published, Recorded, Replied, Sent
+from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Envelope, In, Kind, Out
 from mainspring.core.translate import recorded
 from mainspring.core.workflow import State, Workflow
@@ -26,11 +29,14 @@ _DECISIONS = tuple(get_origin(member) or member for member in get_args(Decision)
 def given(workflow: HistoryWorkflow, *past: HistoryInput | HistoryEvent | Envelope[Any], guard: bool = True) -> Any: ...
 @overload
 def given(
-    workflow: Workflow[In, State, Out], *past: In | Envelope[In] | Event[In, Out], guard: bool = True
+    workflow: Workflow[In, State, Out],
+    *past: In | Out | Envelope[In] | Event[In, Out] | Sequence[In | Out | Envelope[In] | Event[In, Out]],
+    guard: bool = True,
 ) -> Given[In, State, Out]: ...
 def given(workflow: Workflow[Any, Any, Any], *past: Any, guard: bool = True) -> Given[Any, Any, Any]:
-    """Begin a scenario: a workflow, and what happened before. Inputs are stepped for real; events are taken as is.
+    """Begin a scenario: a workflow, and what happened before, one after the other or as a list.
 
+    Inputs are stepped for real; events are taken as is, and so is a bare output, as the event that moves the state.
     Where it matters who did something, or when, put the input into an `envelope`. decide and evolve run under the
     purity guard, unless `guard=False`. A workflow in the history style takes that style's words for all of it.
 
@@ -42,9 +48,9 @@ def given(workflow: Workflow[Any, Any, Any], *past: Any, guard: bool = True) -> 
     __tracebackhide__ = True
     check_workflow(workflow, "given")
     rehearsal = Rehearsal(workflow, guard=guard)
-    for place, item in enumerate(past, 1):
-        _check_past(item)
-        before = rehearsal.state
+    for place, each in enumerate(_listed(past), 1):
+        _check_past(each)
+        item, before = _meant(rehearsal, each), rehearsal.state
         try:
             rehearsal.live(item)
         except Exception as error:  # noqa: BLE001  whatever it is, the scenario cannot begin
@@ -136,16 +142,22 @@ class When(Generic[In, State, Out]):
         return f"When({self._name} on {shown(self._message, 200)})"
 
     def then(self, *decisions: Decision[In, Out]) -> When[In, State, Out]:
-        """Expect exactly these decisions, in this order. None at all: expect that nothing was decided."""
+        """Expect exactly these decisions, in this order. None at all: expect that nothing was decided.
+
+        A state that decide returns beside its decisions is for `then_state`, unless a Become is expected here.
+        """
         __tracebackhide__ = True
         meant = [self._workflow.meaning_of(word, self._before) for word in decisions]
         decisions = tuple(decision for decision in meant if decision is not None)
         for decision in decisions:
             _check_decision(decision)
         self._check_taken()
+        decided = list(self._decisions)
+        if decided and type(decided[0]) is Become and Become not in map(type, decisions):
+            del decided[0]
         # Compared as recorded: CancelSchedule(PaymentTimedOut) and CancelSchedule("PaymentTimedOut") are the same.
-        if [recorded(d) for d in decisions] != [recorded(d) for d in self._decisions]:
-            lines = diff(decisions, self._decisions, text=show, key=recorded, verb="decided")
+        if [recorded(d) for d in decisions] != [recorded(d) for d in decided]:
+            lines = diff(decisions, decided, text=show, key=recorded, verb="decided")
             self._fail("decided something else", lines)
         return self
 
@@ -198,6 +210,37 @@ class When(Generic[In, State, Out]):
         __tracebackhide__ = True
         story = _story(f"{self._name} {what}", "when", self._message, self._before, lines)
         raise AssertionError(story) from cause_of(cause)
+
+
+def _listed(past: Sequence[Any]) -> Iterator[Any]:
+    for item in past:
+        # A message may be a named tuple.
+        yield from item if type(item) in (list, tuple) else (item,)
+
+
+def _meant(rehearsal: Rehearsal[Any, Any, Any], item: Any) -> Any:
+    """Return an item of the past; of a bare output the event, if it does not matter by which way it went out."""
+    __tracebackhide__ = True
+    cls, definition = cast("type[Any]", type(item)), definition_of(type(rehearsal.workflow))
+    if cls in definition.inputs or cls not in definition.outputs:
+        return item
+    moving = [
+        (event, after) for event in (Published(item), Sent(item), Replied(item)) for after in _moved(rehearsal, event)
+    ]
+    if moving and all(after == moving[0][1] for _, after in moving):
+        return moving[0][0]
+    name = cls.__name__
+    raise TypeError(f"{name} is an output: write Published({name}(…)) if it was published, Sent(…) if it was sent.")
+
+
+def _moved(rehearsal: Rehearsal[Any, Any, Any], event: Event[Any, Any]) -> list[Any]:
+    """Return the state that an event leads to, nothing where it stays as it is, or evolve will not have the event."""
+    try:
+        events = placed(definition_of(type(rehearsal.workflow)), [event], rehearsal.position, rehearsal.time)
+        after = fold(rehearsal.watched, copy.deepcopy(rehearsal.state), events)
+    except Exception:  # noqa: BLE001  an evolve may raise on what it does not know; whoever writes that event sees it
+        return []
+    return [] if after == rehearsal.state else [after]
 
 
 def _check_past(item: object) -> None:

@@ -238,3 +238,74 @@ fuzz(Counter(), [Count("c-1")])
         "ModuleNotFoundError: fuzz() needs hypothesis, which is not installed. "
         "Install it with: pip install 'mainspring[testing]'"
     )
+
+
+class OutOfStock(Exception):  # noqa: N818  a word of its business
+    """Raised by decide on purpose."""
+
+
+class Shelf(Counter):
+    """Holds two pieces; `where` says which method raises beside decide."""
+
+    where = "decide"
+
+    def decide(self, message: Count, state: Any) -> Any:
+        if state.times == 2:
+            raise OutOfStock(message.counter)
+        return super().decide(message, state)
+
+    def evolve(self, state: Any, event: Any) -> Any:
+        if self.where == "evolve" and state.times == 1:
+            raise OutOfStock("in evolve")
+        return super().evolve(state, event)
+
+    def route(self, message: Count) -> str | None:
+        if self.where == "route":
+            raise OutOfStock("in route")
+        return super().route(message)
+
+
+class LeakyShelf(Shelf):
+    where = "evolve"
+
+
+class LostShelf(Shelf):
+    where = "route"
+
+
+@pytest.mark.parametrize("raises", [OutOfStock, (OutOfStock, LookupError)])
+def test_an_error_that_decide_raises_on_purpose_refuses_its_message(raises: Any) -> None:
+    seen = fuzz(Shelf(), [Count("c-1")], max_examples=30, raises=raises)
+
+    assert seen.refused > 0
+    assert seen.ended == 0
+
+
+def test_an_error_of_decide_that_nobody_expects_is_a_failure() -> None:
+    for raises in ((), (LookupError,)):
+        with pytest.raises(FuzzFailure, match="OutOfStock: c-1") as failed:
+            fuzz(Shelf(), [Count("c-1")], max_examples=30, raises=raises)
+        assert failed.value.property == "no error is raised"
+
+
+@pytest.mark.parametrize("shelf", [LeakyShelf(), LostShelf()])
+def test_the_same_error_from_evolve_or_route_is_a_failure(shelf: Shelf) -> None:
+    with pytest.raises(FuzzFailure, match="OutOfStock: in ") as failed:
+        fuzz(shelf, [Count("c-1")], max_examples=30, raises=(OutOfStock,))
+    assert failed.value.property == "no error is raised"
+
+
+def test_a_decide_that_changes_its_message_before_it_raises_on_purpose_is_found() -> None:
+    class Scribbling(Shelf):
+        def decide(self, message: Count, state: Any) -> Any:
+            object.__setattr__(message, "counter", "c-2")
+            raise OutOfStock
+
+    with pytest.raises(FuzzFailure, match="decide changed what it was given"):
+        fuzz(Scribbling(), [Count("c-1")], max_examples=5, raises=OutOfStock)
+
+
+@pytest.mark.parametrize("raises", ["OutOfStock", (OutOfStock("c-1"),), (int,)])
+def test_what_is_no_class_of_errors_is_refused(raises: Any) -> None:
+    with pytest.raises(TypeError, match=r"Give it classes of errors: raises=\(OutOfStock,\)"):
+        fuzz(Shelf(), [Count("c-1")], raises=raises)
