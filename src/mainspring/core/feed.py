@@ -35,7 +35,8 @@ class FeedEntry(Struct, frozen=True):
     def input(self) -> Any:
         """The message that this instance took; None where the event is none of an input, or it was not taken.
 
-        What came after the end, and what an operator skipped, is recorded outside the fold, and so outside yours.
+        What came after the end, what the workflow refused and what an operator skipped is recorded outside the fold,
+        and so outside yours.
         """
         return self.event.message if isinstance(self.event, Received) else None
 

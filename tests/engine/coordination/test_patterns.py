@@ -138,6 +138,27 @@ def test_a_quote_is_enriched_by_its_sender_a_handler_and_another_workflow(make_a
     run(main)
 
 
+def test_what_goes_out_is_translated_and_has_data_added_on_its_way(make_app: MakeApp, page: Page) -> None:
+    shown = page("enrich")
+
+    async def main() -> None:
+        heard: list[Any] = []
+        app = shown.wire_notices(make_app())
+
+        async def partner(notice: Any) -> None:
+            heard.append(notice)
+
+        partner.__annotations__["notice"] = shown.ShipmentNotice
+        app.subscribe(partner)
+        async with app:
+            await app.publish(shown.OrderShipped("o-1"))
+            await until(lambda: bool(heard))
+            await app.instance_at("Notices/o-1").result()
+            assert heard == [shown.ShipmentNotice("SHIP-o-1", "https://track.example/o-1")]
+
+    run(main)
+
+
 def test_reactors_and_a_router_hear_of_an_event_once_each(make_app: MakeApp, page: Page) -> None:
     shown = page("react")
 
