@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from mainspring import Mainspring, Received, SendFailed
 from mainspring.analysis.stuck.held import held_back
-from mainspring.app.task_views import Task
 from mainspring.engine.claiming.lone_trials import MAX_LOST
 from mainspring.errors import InstanceFailedError, OperationError, StoreError, TaskRefusedError
 from mainspring.port.records import Status, Unit
 from mainspring.port.suspects import SUSPECT
 from mainspring.stores.postgres import session
 from mainspring.testing.store_contract.rig import input_row
+from mainspring.views import Task
 from tests.proof.first_weeks.office import Approve, Case, Note, Open, hurried, hurry, main
 from tests.proof.first_weeks.office import office as running
 from tests.proof.postgres_faults.standby import paired
@@ -147,9 +147,9 @@ async def what_was_taken_is_not_retried(office: Office) -> None:
     case = office.app.instance(Case, "taken")
     await until(lambda: _has_failed(case))
     # As a release before this one kept it, which had no word for a failure that was taken.
-    row, output = await case.row(), left.output
-    assert output is not None
     (stored,) = await office.app.engine.store.dead_letters(1, 0)
+    row, output = await case.row(), stored.output
+    assert output is not None
     old = replace(
         stored, instance="taken", output=replace(output, instance=row.key), message_id=f"Case/taken/{output.version}"
     )
