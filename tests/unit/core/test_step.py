@@ -29,7 +29,7 @@ from mainspring import (
     Workflow,
 )
 from mainspring.core import decisions as decide
-from mainspring.core.events import AnswerRefused, Asked, Became, Resumed, Suspended, TaskClosed
+from mainspring.core.events import Asked, Became, Resumed, Suspended, TaskClosed
 from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
 from mainspring.core.fold import fold
 from mainspring.core.step import OUTPUTS_PER_STEP, step
@@ -393,32 +393,6 @@ def test_a_task_that_is_answered_is_closed_before_what_is_decided() -> None:
     answered = envelope(Later("1"), task="review")
     taken = step(Scripted([Send(Answer("x"))]), Idle(), 4, answered, begins=False)
     assert list(taken.events) == [Received(Later("1")), TaskClosed("review"), Sent(Answer("x"))]
-
-
-def test_an_answer_that_is_refused_is_all_that_is_recorded_and_moves_nothing() -> None:
-    answered = envelope(Later("1"), task="review")
-    before = Idle()
-    taken = step(Scripted([decide.RefuseAnswer("not yet")], after=Joined()), before, 4, answered, begins=False)
-    assert list(taken.events) == [AnswerRefused(Later("1"), "review", "not yet")]
-    assert (taken.state is before, taken.version, taken.outputs) == (True, 5, [])
-
-
-@pytest.mark.parametrize(
-    ("decisions", "task", "begins", "told"),
-    [
-        ([decide.RefuseAnswer("no")], None, False, "which answers no task"),
-        ([decide.RefuseAnswer("no")], "review", True, "which answers no task"),
-        ([decide.RefuseAnswer("no"), Send(Answer("x"))], "review", False, "decides more with it"),
-        ([Send(Answer("x")), decide.RefuseAnswer("no")], "review", False, "decides more with it"),
-        ([decide.RefuseAnswer("no"), decide.RefuseAnswer("no")], "review", False, "decides more with it"),
-    ],
-)
-def test_only_the_answer_to_a_task_is_refused_and_nothing_is_decided_beside_it(
-    decisions: list[Any], task: str | None, begins: bool, told: str
-) -> None:
-    message = envelope(Ask("1"), task=task)
-    with pytest.raises(InvalidDecisionError, match=told):
-        step(Scripted(decisions), Idle(), 0 if begins else 4, message, begins=begins)
 
 
 def test_a_task_is_recorded_with_its_timers_behind_it() -> None:
