@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from mainspring import Envelope, Kind, Workflow
 from mainspring.testing import Rehearsal
@@ -45,7 +45,7 @@ class Story:
 
 def _taken(item: Any) -> Taken:
     if isinstance(item, Envelope):
-        enveloped = cast("Envelope[Any]", item)
+        enveloped: Envelope[Any] = item
         return Taken(enveloped.message, enveloped.kind, enveloped.actor)
     match item:
         case (message, Kind() as kind):

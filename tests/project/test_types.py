@@ -77,7 +77,7 @@ def checked(folder: Path, *command: str) -> dict[str, list[tuple[int, str]]]:
     assert done.returncode in (0, 1), done.stdout + done.stderr
     found: dict[str, list[tuple[int, str]]] = {}
     for path, line, message in re.findall(r"^\s*(\S+\.py):(\d+):\S* -? ?(error: .*)$", done.stdout, re.MULTILINE):
-        found.setdefault(str((folder / path).relative_to(folder)), []).append((int(line), message))
+        found.setdefault(path.removeprefix(f"{folder}/"), []).append((int(line), message))
     assert bool(found) == bool(done.returncode), done.stdout
     return found
 
