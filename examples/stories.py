@@ -45,7 +45,7 @@ class Story:
 
 def _taken(item: Any) -> Taken:
     if isinstance(item, Envelope):
-        enveloped: Envelope[Any] = item
+        enveloped: Envelope[Any] = item  # pyright: ignore[reportUnknownVariableType]  to mypy a cast is redundant
         return Taken(enveloped.message, enveloped.kind, enveloped.actor)
     match item:
         case (message, Kind() as kind):

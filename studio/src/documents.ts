@@ -328,7 +328,7 @@ export interface LinksDocument {
 
 export interface LogLine {
   position: number;
-  what: "Attempted" | "Cancelled" | "Compensated" | "Compensating" | "Completed" | "Failed" | "Faulted" | "Kept" | "Migrated" | "Resent" | "Reset" | "Resumed" | "Retried" | "Skipped" | "Started" | "Stepped" | "Suspended" | "Terminated";
+  what: "Attempted" | "Cancelled" | "Compensated" | "Compensating" | "Completed" | "Failed" | "Faulted" | "Kept" | "Migrated" | "Refused" | "Resent" | "Reset" | "Resumed" | "Retried" | "Skipped" | "Started" | "Stepped" | "Suspended" | "Terminated";
   time: string | null;
   about: string;
   state: string | null;
@@ -682,7 +682,7 @@ export interface Task {
 export interface TaskOutcome {
   id: string;
   first: boolean;
-  status: "accepted" | "dead letter" | "duplicate" | "kept" | "pending" | "stepped" | "suspended";
+  status: "accepted" | "dead letter" | "duplicate" | "kept" | "pending" | "refused" | "stepped" | "suspended";
   answered_by: string;
   answered_at: string;
   answer: string;

@@ -13,7 +13,7 @@ from mainspring.core.definition import definition_of
 from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import Compensated, Event, Published, Recorded, Replied, Sent
 from mainspring.core.fold import fold, placed
-from mainspring.core.messages import Envelope, In, Kind, Out
+from mainspring.core.messages import Envelope, In, Kind, Message, Out
 from mainspring.core.translate import recorded
 from mainspring.core.workflow import State, Workflow
 from mainspring.errors import shown
@@ -29,8 +29,9 @@ _DECISIONS = tuple(get_origin(member) or member for member in get_args(Decision)
 def given(workflow: HistoryWorkflow, *past: HistoryInput | HistoryEvent | Envelope[Any], guard: bool = True) -> Any: ...
 @overload
 def given(
-    workflow: Workflow[In, State, Out],
-    *past: In | Out | Envelope[In] | Event[In, Out] | Sequence[In | Out | Envelope[In] | Event[In, Out]],
+    workflow: Workflow[In, State, Out, Any],
+    # Not In | Out: a message of one would be taken for one of the other, and no workflow has such outputs.
+    *past: Message | Envelope[Any] | Event[Any, Any] | Sequence[Message | Envelope[Any] | Event[Any, Any]],
     guard: bool = True,
 ) -> Given[In, State, Out]: ...
 def given(workflow: Workflow[Any, Any, Any], *past: Any, guard: bool = True) -> Given[Any, Any, Any]:
