@@ -40,7 +40,9 @@ DOORS: Final = {
 HANDLES: Final = {
     *("BlockingApp", "Declare", "Hook", "Hooks", "Pauses", "Post", "ProjectionHandle", "Projections"),
     *("Schedules", "Tasks", "Simulation", "BlockingWorld", "Given", "When", "History"),
-    *("Parts", "Search"),  # parameters by keyword
+    *("BlockingReceipt", "BlockingTransaction"),
+    *("Parts", "Search", "AskOptions", "MessageOptions", "RequestOptions", "SendOptions"),  # parameters by keyword
+    *("AnyOutput", "DataclassMessage", "ModelMessage"),  # what `Message` is made of, and a result that is not declared
 }
 # Where bytes are what it is about: in what is sealed, what a broker carries, what was signed, what is secret.
 BYTES: Final = {
@@ -144,13 +146,25 @@ def namespaces(value: Any) -> dict[str, Any]:
 
 @cache
 def names_in(module_name: str) -> dict[str, Any]:
-    """Return a module's names, with those that it imports for type checkers only."""
+    """Return a module's names, with those that it imports or defines for type checkers only."""
     module = sys.modules[module_name]
     known = {**vars(typing), **vars(module)}
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            exec(compile(ast.Module(node.body, []), module.__name__, "exec"), known)  # noqa: S102  our own imports
+            for each in node.body:
+                known |= _imported(each, known)
     return known
+
+
+def _imported(statement: ast.stmt, known: dict[str, Any]) -> dict[str, Any]:
+    """Return what a statement for type checkers only brings, also from such a part of another module."""
+    if isinstance(statement, ast.ImportFrom) and statement.module in sys.modules:
+        home = names_in(statement.module)
+        if all(alias.name in home for alias in statement.names):
+            return {alias.asname or alias.name: home[alias.name] for alias in statement.names}
+    brought = dict(known)
+    exec(compile(ast.Module([statement], []), "for type checkers", "exec"), brought)  # noqa: S102  our own imports
+    return brought
 
 
 def parts(annotation: Any, spaces: dict[str, Any]) -> Iterator[Any]:
