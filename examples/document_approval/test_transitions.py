@@ -52,10 +52,10 @@ class Seen(NamedTuple):
 
 async def look(app: Mainspring) -> Seen:
     document = app.instance(DocumentApproval, "d-1")
-    last = (await document.log())[-1]
+    last, tasks = (await document.log())[-1], await app.tasks.list()
     return Seen(
         await document.state(),
-        tuple((task.key, task.due_at and task.due_at - task.opened_at) for task in await app.tasks.list()),
+        tuple((task.key, None if task.due_at is None else task.due_at - task.opened_at) for task in tasks),
         tuple(str(timer.type) for timer in await document.outputs(timers=True)),
         tuple(str(output.type) for output in await document.outputs()),
         (last.what, last.about, last.actor),

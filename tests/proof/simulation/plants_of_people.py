@@ -8,7 +8,7 @@ import pytest
 
 from mainspring.app.tasks import Tasks
 from mainspring.engine.handlers.policies.breaker import Breaker
-from mainspring.engine.operations.operations import Operations
+from mainspring.engine.operations import operations
 from tests.proof.simulation.planting import Plants
 
 PEOPLE_PLANTS: Final = Plants()
@@ -30,7 +30,7 @@ def answered_for_another(patch: pytest.MonkeyPatch) -> None:
 
 @plant("the task whose answer was skipped stays answered", first=3)
 def skipped_answer_keeps_its_task(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(_self: Operations, _answer: Any) -> None:
+    async def nothing(*_: Any) -> None:
         return None
 
-    patch.setattr(Operations, "_asked_still", nothing)
+    patch.setattr(operations, "asked_still", nothing)
