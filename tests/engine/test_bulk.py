@@ -1,5 +1,6 @@
 """One operation on many instances (F11)."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -164,5 +165,36 @@ def test_many_go_back_to_a_version(make_app: MakeApp) -> None:
                 assert [line.what for line in await app.instance(Job, f"a-{n}").log()].count("Reset") == 1
             with pytest.raises(SettingError, match="to which position to reset"):
                 await app.bulk("reset", workflow="Job")
+
+    run(main)
+
+
+def test_a_policy_lets_go_on_what_a_passing_fault_suspended_some_time_ago(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on the page on operating: neither what was suspended just now, nor what has another error."""
+    clock, faults = VirtualClock(), {"a-1": "the rates are away", "a-2": "no such rate", "a-3": "the rates are away"}
+    decide = Job.decide
+
+    def faulty(self: Job, message: Any, state: Any) -> Any:
+        if message.id in faults:
+            raise LookupError(faults[message.id])
+        return decide(self, message, state)
+
+    monkeypatch.setattr(Job, "decide", faulty)
+
+    async def main() -> None:
+        async with waiting(make_app(clock)) as app:
+            for id in ("a-1", "a-2"):
+                await app.send(Start(id, times=0))
+            clock.advance(600)
+            await app.send(Start("a-3", times=0))
+            faults.clear()
+            a_while_ago = datetime.fromtimestamp(clock.now_us() / 1e6, UTC) - timedelta(minutes=5)
+            report = await app.bulk(
+                "retry", status="suspended", error="rates are away", updated_to=a_while_ago, actor="policy"
+            )
+            assert (report.done, report.refusals) == (1, 0)
+            assert await statuses(app) == ["running", "suspended", "suspended"]
 
     run(main)

@@ -274,3 +274,32 @@ def test_where_the_workflow_says_so_a_handler_that_gives_up_suspends_the_instanc
             assert len(await app.dead_letters()) == 1
 
     run(main)
+
+
+class Diary(HistoryWorkflow):
+    """Hears of one thing after the other, and stores its history every ten events."""
+
+    snapshot_every = 10
+
+    def decide(self, events: Sequence[HistoryEvent]) -> list[HistoryCommand]:
+        return []
+
+
+def test_a_snapshot_saves_the_reading_of_a_history_before_it(make_app: MakeApp) -> None:
+    async def main() -> None:
+        for restarted in (False, True):
+            app = make_app()
+            app.add(Diary())
+            async with app:
+                if not restarted:
+                    await app.send(StartWorkflow("d-1", None))
+                    await app.send_many([ExternalEventReceived("d-1", "page", n) for n in range(25)])
+                [loaded] = await app.engine.store.load([Ref("Diary", "d-1")])
+                assert loaded is not None
+                assert loaded.snapshot is not None
+                assert len(loaded.events) < 10
+                history = await app.instance(Diary, "d-1").state()
+                assert [event.payload for event in history.of(ExternalEventReceived)] == [*range(25)]
+                assert all(time > 0 for _, time, _ in times_of(history))
+
+    run(main)

@@ -68,7 +68,7 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput, Any]):
     begins = StartWorkflow
     from_outside = (StartWorkflow, TaskCompleted, TaskFailed, ExternalEventReceived)
     initial_state = History()
-    snapshot_every = None  # the state is the history: a copy of it would save nothing
+    snapshot_every = None  # the state is the history: each copy of it is as long, and saves reading only
 
     on_task_error: ClassVar[Literal["fail", "suspend"]] = "fail"
     """What a task means whose handler gave up: `fail`, it is in the history as TaskFailed; `suspend`, the instance
