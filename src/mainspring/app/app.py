@@ -120,10 +120,10 @@ class Mainspring:
 
     # ---- wiring
 
-    def add(self, *workflows: Workflow[Any, Any, Any]) -> None:
-        """Add workflows."""
+    def add(self, *workflows: Workflow[Any, Any, Any], retry: Retry | None = None) -> None:
+        """Add workflows. `retry` holds for all commands that they send, instead of what their handlers say."""
         for workflow in workflows:
-            self.registry.add_workflow(workflow)
+            self.registry.add_workflow(workflow, retry)
 
     def external(self, *types: type[Any]) -> None:
         """Say that messages of these types are carried out by another process."""

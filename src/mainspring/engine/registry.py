@@ -14,6 +14,7 @@ from mainspring.core.messages import type_of
 from mainspring.core.route import route
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.handlers.handler import Handler, HandlerOptions
+from mainspring.engine.handlers.policies.retry import Retry
 from mainspring.engine.inputs.budget import Budget, checked_steps
 from mainspring.engine.inputs.publication import PUBLICATION, publication_of
 from mainspring.engine.operations.pauses import PAUSES, Pauses
@@ -153,6 +154,8 @@ class Registry:
         self.codec.register(ChildCompleted, ChildFailed, DeadlinePassed, Parts, PartDone, Undone)
         self.workflows: dict[str, WorkflowEntry] = {}
         self.handlers: dict[str, Handler] = {}
+        # How commands of a workflow are retried, by its name; of the others it is as their handlers say.
+        self._retries: dict[str, Retry] = {}
         self.subscribers: dict[str, list[Handler]] = {}
         self.projections: dict[str, Projection] = {}
         self.external: set[str] = set()
@@ -172,8 +175,10 @@ class Registry:
                 name, f"is stored at version {version}, and {error}", "Let them end for every body."
             ) from error
 
-    def add_workflow(self, workflow: Workflow[Any, Any, Any]) -> None:
-        """Register a workflow and all its types."""
+    def add_workflow(self, workflow: Workflow[Any, Any, Any], retry: Retry | None = None) -> None:
+        """Register a workflow and all its types. `retry` holds for all commands that its instances send."""
+        if not isinstance(retry, Retry | None):
+            raise WiringError(f"app.add got retry={retry!r}", "Use a Retry, such as Retry(max_attempts=5), or None.")
         self._queues = {}
         if not isinstance(workflow, Workflow):
             raise WiringError(
@@ -190,6 +195,8 @@ class Registry:
                 )
             entry.join(known.versions)
         self.workflows[entry.name] = entry.newest
+        if retry is not None:
+            self._retries[entry.name] = retry
         if is_internal(entry.name):
             return  # nothing is sent or published to them: each gets what is its own past route
         for input in entry.definition.inputs:
@@ -208,6 +215,10 @@ class Registry:
         """Return all versions of all workflows."""
         for newest in self.workflows.values():
             yield from newest.versions
+
+    def retry_of(self, handler: Handler, workflow: str) -> Retry:
+        """Return how a handler's command is retried that an instance of a workflow has sent."""
+        return self._retries.get(workflow, handler.options.retry)
 
     def add_handler(self, handler: Handler) -> None:
         """Register the one handler of a message type."""

@@ -211,11 +211,12 @@ class Settlements:
             self.leave(job.claim, error)  # what is remembered of it was written by newer code
             return
         attempts = job.claim.attempts + 1
-        again = handler.options.retry.wants_another(error, attempts)
+        retry = self._registry.retry_of(handler, job.claim.workflow)
+        again = retry.wants_another(error, attempts)
         if self._observer is not None:
             self._observer.attempted(handler.name, job, "failed", self._store.now_us(), again=again)
         if again:
-            delay_us = microseconds(handler.options.retry.wait(error, attempts, self._runtime.random()))
+            delay_us = microseconds(retry.wait(error, attempts, self._runtime.random()))
             what, said = "%s failed at attempt %d, again in %.1f s: %s", about(job, attempts)
             log.info(what, job.id, attempts, delay_us / 1e6, error, extra=said)
             self.retry(job.claim, attempts, delay_us, job.own(error_text(error)), job.started_us or None)
