@@ -51,8 +51,10 @@ class TaskBook:
         for task in list(own.values()):
             if task.status == "open" and (work.close_all or task.key in work.closes):
                 self._end(key, replace(task, status="closed", ended_us=now_us))
-        if work.reopens is not None and work.reopens in own:
-            self._end(key, reopened(own[work.reopens]))
+        again = None if work.reopens is None else own.get(work.reopens)
+        # What was asked anew under its key took its place: answering the old one would pass by whom that asks.
+        if again is not None and not any(task.status == "open" and task.key == again.key for task in own.values()):
+            self._end(key, reopened(again))
         for opening in work.opens:
             own[opening.version] = opened(opening, "", "", now_us, b"")
             self._opened[key, opening.version] = None

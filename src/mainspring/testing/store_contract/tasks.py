@@ -85,6 +85,14 @@ class TaskTests(Suite):
         assert closed.status == "closed"
 
     @behaviour
+    async def test_a_task_is_not_open_again_beside_the_one_that_was_asked_anew_under_its_key(self, rig: Rig) -> None:
+        await rig.done(asks(task()))
+        await rig.done(answers())
+        await rig.done(step("m-2", after=3, tasks=TaskWork(opens=(task(4),))))
+        await rig.done(step("m-3", after=4, tasks=TaskWork(reopens=2)))
+        assert [str(one) for one in await rig.store.tasks(ALL, 10)] == ["Orders/o-1/4"]
+
+    @behaviour
     async def test_an_answer_that_the_workflow_refuses_is_checked_and_leaves_its_task_as_it_is(self, rig: Rig) -> None:
         await rig.done(asks(task(excludes=("eve",))))
         held = await rig.store.hand(order(), 2, Hand("claim", "ann", ("manager",)))
