@@ -213,6 +213,8 @@ class Served:
                 error = InstanceFailedError(error.instance, error.status, self.error(error.reason))
             elif isinstance(error, InstanceSuspendedError):
                 error = InstanceSuspendedError(error.instance, self.error(error.error))
+            elif isinstance(error, TaskRefusedError) and error.reason == "guard":
+                error = TaskRefusedError(error.task, "guard", error.actor, self.error(error.detail) or "")
             elif isinstance(error, WaitTimeoutError):
                 error = WaitTimeoutError(error.what, error.seconds, "it did not come")
             elif isinstance(error, OperationError) and error.__cause__ is not None:

@@ -186,6 +186,26 @@ def test_an_answer_that_the_workflow_refuses_is_a_problem_with_its_reason_and_th
     serve(tmp_path, use)
 
 
+def test_where_fields_are_hidden_the_reason_of_a_refused_answer_quotes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide = LeaveRequests.decide
+
+    def quoting(self: LeaveRequests, envelope: Envelope[Any], state: Any) -> Any:
+        refuses = isinstance(envelope.message, Leave)
+        return [RefuseAnswer("card 4111 is not checked")] if refuses else decide(self, envelope, state)
+
+    async def use(client: Client) -> None:
+        await client.post("/api/messages/RequestLeave", json={"leave_id": "l-1"})
+        no, boss = {"answer": "Leave", "fields": {"granted": False}}, {"x-mainspring-actor": "bob"}
+        refused = await client.post("/api/task-answers/LeaveRequests/l-1/3", json=no, headers=boss)
+        assert (refused.status_code, refused.json()["reason"]) == (409, "guard")
+        assert "4111" not in refused.text
+
+    monkeypatch.setattr(LeaveRequests, "decide", quoting)
+    serve(tmp_path, use, redact=["card"])
+
+
 def test_who_is_excluded_from_a_task_is_told_so(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         maker = {"x-mainspring-actor": "bob"}
