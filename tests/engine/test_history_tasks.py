@@ -146,6 +146,25 @@ def test_a_task_may_have_a_retry_of_its_own(make_app: MakeApp) -> None:
     assert attempts == ["often"] * 4 + ["once"] + ["twice"] * 2 + ["never"]
 
 
+def test_an_attempt_that_failed_is_kept_with_its_own_error(make_app: MakeApp) -> None:
+    tasks = Tasks(retry=Retry(max_attempts=3, first=NOW))
+
+    @tasks("often", retry=Retry(max_attempts=3, first=NOW))
+    async def often(input: Any) -> None:
+        raise ValueError("no")
+
+    async def main() -> None:
+        async with errands(make_app(), tasks, retry=tasks.retry) as app:
+            with pytest.raises(InstanceFailedError):
+                await done(app, "often")
+            [row] = await app.instances()
+            attempts = await app.instance(Errand, row.id).attempts()
+            assert len(attempts) >= 2
+            assert all("ValueError: no" in (attempt.error or "") for attempt in attempts)
+
+    run(main)
+
+
 def test_what_cannot_be_wired_is_refused() -> None:
     tasks = Tasks({"greet": print})
     assert tasks.names == ("greet",)

@@ -66,7 +66,8 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput, Any]):
     """
 
     begins = StartWorkflow
-    from_outside = (StartWorkflow, TaskCompleted, TaskFailed, ExternalEventReceived)
+    # Ends of tasks come from the app's own code. Who lets others send them names them too.
+    from_outside = (StartWorkflow, ExternalEventReceived)
     initial_state = History()
     snapshot_every = None  # the state is the history: each copy of it is as long, and saves reading only
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -98,7 +97,7 @@ class Tasks:
         if policy is not None and not policy.wants_another(error, attempt):
             raise DoNotRetryError(reason, definite=False) from error
         if own is not None:
-            raise RetryLaterError(reason, timedelta(microseconds=own.delay_us(attempt, 1.0))) from error
+            raise RetryLaterError(reason, own.delay(attempt, 1.0)) from error
 
 
 def _count(function: Callable[..., Any]) -> int:
