@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from mainspring import Breaker, Event, Fail, Mainspring, Send, SendFailed, Workflow
+from mainspring import Breaker, Event, Fail, Mainspring, Retry, Send, SendFailed, Workflow
 from mainspring.analysis.stuck.held import held_back
 from mainspring.analysis.stuck.reasons import reasons_of
 from mainspring.engine.fleet.standing import Standing, read
@@ -33,7 +34,9 @@ def test_what_is_held_back_is_stored_soon_and_told_until_it_goes_on(make_app: Ma
     async def main() -> None:
         nonlocal away
         clock = VirtualClock()
-        options: dict[str, Any] = {"retry": QUICK, "breaker": Breaker(failures=1), "concurrency": 1}
+        # The one that failed waits by the clock for longer than this looks: else it may be among those that wait.
+        retry = Retry(first=timedelta(seconds=30), jitter=False)
+        options: dict[str, Any] = {"retry": retry, "breaker": Breaker(failures=1), "concurrency": 1}
         async with job(make_app(clock), work, **options) as app:
             store = app.engine.store
 
