@@ -26,7 +26,9 @@ from tests.steady.runs import Run, conditions, run
 from tests.support.paths import ROOT
 
 
-def main() -> int:
+def asked_for(arguments: list[str]) -> argparse.Namespace:
+    """Return what somebody asks for: of what stands behind --, argparse would refuse a part, depending on the order."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
     parser = argparse.ArgumentParser(
         prog="python -m tests.steady", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -36,12 +38,19 @@ def main() -> int:
     parser.add_argument("--late", action="store_true", help="let answers come late, at random")
     parser.add_argument("--seed", type=int, default=None, help="of orders and hash seeds (default: another each time)")
     parser.add_argument("--keep", type=Path, default=Path("build/steady"), help="where logs and the report go")
-    asked = parser.parse_args()
-    loaded = asked.runs * 4 // 10 if asked.loaded is None else asked.loaded
-    if not 0 <= loaded <= asked.runs or asked.runs < 1:
-        parser.error(f"--loaded {loaded} has to be between 0 and --runs {asked.runs}, and there has to be a run")
+    asked = parser.parse_intermixed_args(arguments[:at])
+    asked.for_pytest = arguments[at + 1 :]
+    if asked.loaded is None:
+        asked.loaded = asked.runs * 4 // 10
+    if not 0 <= asked.loaded <= asked.runs or asked.runs < 1:
+        parser.error(f"--loaded {asked.loaded} has to be between 0 and --runs {asked.runs}, and there has to be a run")
+    return asked
+
+
+def main() -> int:
+    asked = asked_for(sys.argv[1:])
     seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
-    _tell(f"{asked.runs} runs, {loaded} under load, --seed {seed}; logs in {asked.keep}")
+    _tell(f"{asked.runs} runs, {asked.loaded} under load, --seed {seed}; logs in {asked.keep}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # A shell lets what it starts in the background ignore it, and that would be handed on to the runs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,9 +58,9 @@ def main() -> int:
     if not asked.tests:
         _build_page()
     runs: list[Run] = []
-    for given in conditions(asked.runs, loaded, seed, late=asked.late):
+    for given in conditions(asked.runs, asked.loaded, seed, late=asked.late):
         _tell(f"run {given.number} of {asked.runs} ({given}) …")
-        runs.append(run(given, asked.tests, asked.keep))
+        runs.append(run(given, [*asked.tests, *asked.for_pytest], asked.keep))
         _tell(f"  {runs[-1]}")
         for name, test in runs[-1].tests.items():
             if test.outcome == "failed":

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.steady import report
+from tests.steady.__main__ import asked_for
 from tests.steady.load import busy
 from tests.steady.runs import Conditions, Result, Run, conditions, run
 from tests.support.paths import ROOT
@@ -89,6 +90,18 @@ def test_a_test_that_is_green_by_chance_is_named_with_its_failure_and_its_durati
     assert "| quiet, file order, PYTHONHASHSEED=" in page
     assert "| loaded, random order" in page
     assert len(set((tmp_path / "seeds").read_text().split())) == 2
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["--runs 2 tests/engine tests/stores", "tests/engine tests/stores --runs 2", "tests/engine --runs 2 tests/stores"],
+)
+def test_options_and_tests_come_in_any_order_and_pytest_gets_what_stands_behind_them(before: str) -> None:
+    asked = asked_for([*before.split(), "--", "-k", "one or two", "--", "--lf"])
+    assert (asked.runs, asked.loaded, asked.tests) == (2, 0, ["tests/engine", "tests/stores"])
+    assert asked.for_pytest == ["-k", "one or two", "--", "--lf"]
+    assert asked_for(["--", "-k", "x"]).for_pytest == ["-k", "x"]
+    assert asked_for(before.split()).for_pytest == []
 
 
 @pytest.mark.parametrize("late", [True, False])
