@@ -27,11 +27,11 @@ async def until_completed(app: Mainspring, n: int, after_key: int = 0) -> None:
     while True:
         while running := await store.instances(RUNNING, 1, after):
             after = running[0].key - 1
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)  # the workers are other processes: rows are asked
         # None is running. But some may not have begun.
         if await _completed(app, after_key) >= n:
             return
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)  # as above
 
 
 async def _completed(app: Mainspring, after_key: int) -> int:

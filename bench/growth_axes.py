@@ -199,7 +199,7 @@ class Timers(Filled):
             begun = time.perf_counter()
             await app.send_many([Sleep(each, until) for each in orders])
             seconds = time.perf_counter() - begun
-            await asyncio.sleep((until - datetime.now(UTC)).total_seconds())
+            await asyncio.sleep((until - datetime.now(UTC)).total_seconds())  # they are due then
             begun = time.perf_counter()
             await until_completed(app, done + NAPS, last_key)
             seconds += time.perf_counter() - begun

@@ -170,7 +170,7 @@ async def _sends(served: Served, workers: Workers) -> Figures:
         async def one_by_one(connection: Connection) -> None:
             for number in numbers:
                 due = begun + number / RATE_TARGET
-                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))  # the rate that is measured at
                 await _send(connection, f"m-{number}".encode(), bodies[number])
                 # From when it was to be sent: one that waits for its turn is late too.
                 late.append(time.perf_counter() - due)
@@ -203,7 +203,7 @@ async def _worker_is_there(connection: Connection, pid: int) -> None:
             return
         if time.monotonic() > deadline:
             raise NotDoneError("the worker did not register")
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # another process: it is asked
 
 
 # ---- the report

@@ -74,13 +74,13 @@ async def _idle(settings: Settings) -> Figures:
         with Workers(settings, "everything", 1) as workers:
             await workers.ready(app)
             await app.stop()  # nobody but the worker is there
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(SETTLE_SECONDS)  # what is done once at the start is no idling
             watched = {"idle_cpu_percent": workers.pids[0]}
             if settings.server_pid is not None:
                 watched["idle_server_cpu_percent"] = settings.server_pid
             before = {name: cpu_seconds(pid) for name, pid in watched.items()}
             begun = time.perf_counter()
-            await asyncio.sleep(IDLE_SECONDS)
+            await asyncio.sleep(IDLE_SECONDS)  # what is measured
             seconds = time.perf_counter() - begun
             return {name: round(100 * (cpu_seconds(watched[name]) - before[name]) / seconds, 2) for name in watched}
     finally:

@@ -131,7 +131,7 @@ class Neighbours:
         async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as sent:
             for number in range(round(SECONDS * PER_SECOND)):
                 due = begun + number / PER_SECOND
-                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))  # the rate that is measured at
                 sent.create_task(self._job(due, found["result"]) if number % 2 else self._note(due, found["step"]))
         return found
 
@@ -257,7 +257,7 @@ async def _again(work: Callable[[], Awaitable[None]], pause_seconds: float) -> A
     async def repeat() -> None:
         while not over.is_set():
             await work()
-            await asyncio.sleep(pause_seconds)
+            await asyncio.sleep(pause_seconds)  # so often, and no more, others are disturbed
 
     async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as group:
         group.create_task(repeat())

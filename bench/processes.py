@@ -51,7 +51,7 @@ class Workers:
             codes = [process.poll() for process in self._processes]
             if any(code is not None for code in codes) or time.monotonic() > deadline:
                 raise NotDoneError(f"{there} of {self._count} workers were there; exit codes: {codes}")
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)  # other processes: rows are asked
 
     @property
     def pids(self) -> list[int]:

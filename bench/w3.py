@@ -53,7 +53,7 @@ async def _show(made: list[int], n: int) -> None:
     progress = Progress("w3 calls", n)
     try:
         while True:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # between two looks of whoever watches
             progress.at(made[0])
     finally:
         progress.end()

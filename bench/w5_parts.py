@@ -52,7 +52,7 @@ async def until_done(app: Mainspring, wanted: int) -> int:
     while (completed := await completed_in(app)) < wanted:
         if time.monotonic() > deadline:
             raise NotDoneError(f"{completed} of {wanted} had completed after {PATIENCE_SECONDS:.0f} s")
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)  # other processes: rows are asked
     return completed
 
 

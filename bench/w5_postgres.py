@@ -127,7 +127,7 @@ async def _recovery(app: Mainspring, settings: Settings, dead: list[str], begun:
         while (await _held(opened, settings, dead))[0]:
             if time.perf_counter() - begun > PATIENCE_SECONDS:
                 raise NotDoneError(f"nobody relieved the dead within {PATIENCE_SECONDS:.0f} s")
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)  # other processes: rows are asked
     relieved = time.perf_counter() - begun
     await until_done(app, min(settings.n, await completed_in(app) + 1))
     return {

@@ -25,7 +25,7 @@ def app(url: str, effects: Path) -> Mainspring:
     file = os.open(effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     async def work(placed: Order, step: str, context: Context) -> None:
-        await asyncio.sleep(HANDLER_SECONDS)
+        await asyncio.sleep(HANDLER_SECONDS)  # a handler that takes a while
         # One write to a file opened for appending: it is there whole, or not at all, when the process is killed.
         os.write(file, f"{placed.id} {step} {context.idempotency_key}\n".encode())
 

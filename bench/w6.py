@@ -29,7 +29,7 @@ async def _run(settings: Settings) -> Figures:
         due_us = time.time_ns() // 1_000 + int((SHORTEST_SLEEP_SECONDS + n / STARTS_PER_S) * 1e6)
         await _put_to_sleep(app, settings, due_us)
         asleep_mb = rss_mb("VmRSS")
-        await asyncio.sleep(due_us / 1e6 - time.time())
+        await asyncio.sleep(due_us / 1e6 - time.time())  # what is measured begins when they are due
         with Meter(settings.server_pid) as meter:
             await until_completed(app, n)
             late = time.time() - due_us / 1e6

@@ -352,7 +352,7 @@ async def _slept(n: int) -> Figures:
     handles = await _asleep(n, due)
     if time.time() >= due:
         raise NotDoneError("they were due before all had been put to sleep")
-    await asyncio.sleep(due - time.time())
+    await asyncio.sleep(due - time.time())  # what is measured begins when they are due
     asleep = rss_mb()
     await _woken(handles)
     return {"late_s": round(time.time() - due, 4), "asleep_rss_mb": asleep}

@@ -155,7 +155,7 @@ async def w6(run: Asked, restate: Restate) -> Figures:
     if time.time() >= due:
         raise NotDoneError("they were due before all had been put to sleep")
     must("asleep", restate.unfinished(), n)
-    await asyncio.sleep(due - time.time())
+    await asyncio.sleep(due - time.time())  # what is measured begins when they are due
     asleep = restate.rss_mb
     await asyncio.to_thread(restate.until_finished)
     late = time.time() - due

@@ -174,7 +174,7 @@ class Restate:
             except OSError as reason:
                 if time.monotonic() > deadline:
                     raise NotDoneError(f"the server was not ready after {START_SECONDS:.0f} s: {reason}") from reason
-                time.sleep(0.05)
+                time.sleep(0.05)  # a server tells nobody when it is ready: it has to be asked
 
     def _asked(self, path: str, body: dict[str, Any]) -> Any:
         request = urllib.request.Request(

@@ -93,13 +93,13 @@ class Work:
 
     def do(self, step: str, placed: dict[str, Any]) -> dict[str, Any]:
         if self._file is not None:
-            time.sleep(HANDLER_SECONDS)
+            time.sleep(HANDLER_SECONDS)  # a handler that takes a while
             self.note(f"{placed['id']} {step}")
         return {"id": placed["id"], "step": step, "ok": True}
 
     async def do_async(self, step: str, placed: dict[str, Any]) -> dict[str, Any]:
         if self._file is not None:
-            await asyncio.sleep(HANDLER_SECONDS)
+            await asyncio.sleep(HANDLER_SECONDS)  # as above
             self.note(f"{placed['id']} {step}")
         return {"id": placed["id"], "step": step, "ok": True}
 
@@ -139,7 +139,7 @@ def until(
     while (found := count()) < wanted:
         if time.monotonic() > deadline:
             raise NotDoneError(f"{found} of {wanted} were done after {seconds:.0f} s")
-        time.sleep(poll_seconds)
+        time.sleep(poll_seconds)  # another process: it is asked
     return found
 
 

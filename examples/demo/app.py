@@ -123,6 +123,7 @@ def _observed(handler: Callable[[Any], Awaitable[Any]], effects: Effects) -> Cal
 
     async def carry_out(command: Any, context: Context) -> Any:
         effects.called(context.idempotency_key)
+        # A real one talks to another service here.
         await asyncio.sleep(random.random() * SLOWEST_SECONDS)  # noqa: S311  no secret
         result = await handler(command)
         effects.make(context.idempotency_key)

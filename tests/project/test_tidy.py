@@ -5,7 +5,9 @@ import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache
+from io import StringIO
 from pathlib import Path
+from tokenize import COMMENT, generate_tokens
 from typing import NamedTuple
 
 import pytest
@@ -38,7 +40,8 @@ ROOT_FILES = {
     "studio",
     "tests",
 }
-SLEEP = re.compile(r"^\s*(?:await )?(?:time|asyncio)\.sleep\((?!0\))")
+SLEEPS = ("asyncio.sleep", "time.sleep", "sleep")
+SWITCH = re.compile(r"# (?:noqa: (?!ASYNC110)|pyright: |type: )[^#]*")
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
 # Written in pieces, so that this file does not hold what it looks for.
 PLACES = re.compile(r"/(wo" + r"rk|ro" + r"ot|ho" + r"me)/|py" + r"pi\.org|python" + r"hosted|npm" + r"js")
@@ -128,33 +131,47 @@ def test_a_function_is_found_wherever_it_stands() -> None:
     assert [function.name for function in functions(tree)] == ["a", "b", "c", "d", "e", "f"]
 
 
-def test_every_sleep_of_a_test_says_why_it_is_there() -> None:
+def test_every_sleep_says_why_it_is_there() -> None:
     bare = [
         f"{name}:{number}"
         for name, text in texts()
         # In the simulator it is the simulated time that is slept for.
-        if name.startswith("tests/") and name.endswith(".py") and not name.startswith("tests/proof/simulation/")
-        for number in bare_sleeps(text)
+        if name.startswith(("tests/", "examples/", "bench/")) and not name.startswith("tests/proof/simulation/")
+        for number in (bare_sleeps(text) if name.endswith(".py") and "sleep" in text else ())
     ]
 
     assert bare == [], "wait for a signal, or with tests.support.waiting.until; else say why, beside or above it"
 
 
 def test_a_sleep_is_bare_without_a_reason_beside_or_above_it() -> None:
-    text = "time.sleep(1)\n# why\ntime.sleep(1)\nx\nawait asyncio.sleep(0.1)  # why\nawait asyncio.sleep(0)\n"
+    text = (
+        "time.sleep(1)\n# why\ntime.sleep(1)\nx = 1\nawait asyncio.sleep(0.1)  # why\nawait asyncio.sleep(0)\n"
+        "await asyncio.sleep(x)  # noqa: S311  no secret\nslow.compute(lambda: time.sleep(0.5))\nif x: time.sleep(x)\n"
+        "while True:  # noqa: ASYNC110  why\n  time.sleep(1)\nsleep(\n  1  # why\n)\n"
+        "async def sleep(seconds):\n  await asyncio.sleep(seconds)\n"
+    )
 
-    assert bare_sleeps(text) == [1]
+    assert bare_sleeps(text) == [1, 7, 8, 9]
 
 
 def bare_sleeps(text: str) -> list[int]:
     """Return the lines that sleep for a time and give no reason; a clock's own `sleep` needs none."""
-    lines = ["", *text.splitlines()]
-    return [
-        number
-        for number in range(1, len(lines))
-        if SLEEP.search(lines[number])
-        and not any(reason in lines[number - 1] + lines[number] for reason in ("#", "def sleep"))
-    ]
+    tree, reasons = ast.parse(text), reasoned(text)
+    clocks = [node for node in functions(tree) if node.name == "sleep"]
+    own = {id(each) for clock in clocks for each in ast.walk(clock)}
+    return sorted(
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in SLEEPS and id(node) not in own
+        if not (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0)  # a turn for others
+        if not reasons & {*range(node.lineno - 1, (node.end_lineno or 0) + 1)}
+    )
+
+
+def reasoned(text: str) -> set[int]:
+    """Return the lines that say why: what switches another rule off is no reason, unless that is the one on sleeps."""
+    comments = (token for token in generate_tokens(StringIO(text).readline) if token.type == COMMENT)
+    return {token.start[0] for token in comments if SWITCH.sub("", token.string).strip("# ")}
 
 
 def test_nothing_is_marked_unfinished() -> None:

@@ -84,11 +84,11 @@ def app_of(place: Place, generation: int = 0) -> Mainspring:
 
     @app.handler
     async def walk(command: Leg, context: Context) -> LegDone:
-        # A kill should find some before, some behind their effect.
         world.called(context, generation)
+        # For so long a kill finds it before its effect, and behind it for half as long.
         await asyncio.sleep(random.random() * 0.01)  # noqa: S311  no secret
         world.make(context)
-        await asyncio.sleep(random.random() * 0.005)  # noqa: S311  no secret
+        await asyncio.sleep(random.random() * 0.005)  # noqa: S311  no secret  # as above
         return LegDone(command.journey, command.leg)
 
     @app.handler(retry=Retry(max_attempts=CAPS["Wobble"], first=WOBBLE_BACKOFF), breaker=None)
@@ -115,7 +115,8 @@ def app_of(place: Place, generation: int = 0) -> Mainspring:
     @app.handler(transaction=timedelta(seconds=PAY_SECONDS), retry=PAY_RETRY, breaker=None)
     async def pay(command: Pay, context: Context) -> Paid:
         await context.connection.execute("INSERT INTO payments (command) VALUES ($1)", context.idempotency_key)
-        await asyncio.sleep(random.random() * 0.002)  # noqa: S311  a while in which a kill finds it unfinished
+        # For so long a kill finds it unfinished.
+        await asyncio.sleep(random.random() * 0.002)  # noqa: S311  no secret
         return Paid(command.journey)
 
     return app
