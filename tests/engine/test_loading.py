@@ -109,6 +109,8 @@ def test_a_lane_whose_answer_is_on_its_way_is_not_dropped(monkeypatch: pytest.Mo
                 raise away
 
             async def unreachable(refs: Any, *more: Any) -> Any:
+                if ref not in refs:
+                    return await load(refs, *more)  # of what is paused, for instance
                 loads.append(len(refs))
                 if len(loads) == 2:
                     raise away

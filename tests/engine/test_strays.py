@@ -379,6 +379,7 @@ def test_two_looks_at_once_hear_of_all_that_comes_meanwhile(
             with monkeypatch.context() as losing:
                 losing.setattr(app.engine.dispatcher, "begin", lambda *given: held_back.append(given))
                 receipt = await app.send(Start("j-1"))
+                await until(lambda: held_back)
             holds = Gate(app.engine.store, "holds")
             first = asyncio.create_task(look(app))
             await holds.waiting.wait()

@@ -18,7 +18,10 @@ from moto.sqs.exceptions import ReceiptHandleIsInvalid  # pyright: ignore[report
 from moto.sqs.models import Queue, SQSBackend  # pyright: ignore[reportMissingTypeStubs]
 
 LOOK_SECONDS: Final = 0.005
-ONE_AT_A_TIME: Final = ("send_message", "send_message_batch", "delete_message_batch", "change_message_visibility_batch")
+ONE_AT_A_TIME: Final = (
+    *("send_message", "send_message_batch", "delete_message", "delete_message_batch"),
+    *("change_message_visibility_batch",),
+)
 
 lock = RLock()
 backend: Any = SQSBackend

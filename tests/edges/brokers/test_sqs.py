@@ -164,18 +164,21 @@ def test_what_is_extended_is_nobody_else_s_after_its_time() -> None:
 def test_a_consumer_whose_time_is_up_is_told_and_another_gets_it_in_its_order() -> None:
     async def body(broker: SqsBroker, name: str) -> None:
         assert await broker.publish(outgoings(name, b"1", b"2")) == [None, None]
-        stalled, other = [await broker.subscribe(name, GROUP, PREFETCH) for _ in range(2)]
-        came = await received(stalled, 2)
+        short = sqs_broker(takeover_seconds=SHORT_SECONDS)
+        stalled = await short.subscribe(name, GROUP, PREFETCH)
+        came = await stalled.receive(2, WAIT_SECONDS)
+        assert bodies(came) == [b"1", b"2"]
+        other = await broker.subscribe(name, GROUP, PREFETCH)
         assert bodies(await received(other, 2)) == [b"1", b"2"]
         with pytest.raises(BrokerError, match="its time was up"):
             await stalled.acknowledge(came)
         with pytest.raises(BrokerError, match="its time was up"):
             await stalled.receive(1, 0.0)
         assert await broker.lag(name, GROUP) == 2
-        await stalled.close()
+        await short.close()
         await other.close()
 
-    run(body, takeover_seconds=SHORT_SECONDS)
+    run(body)
 
 
 def test_a_queue_that_drops_what_comes_too_often_is_refused() -> None:
