@@ -263,8 +263,7 @@ class BrokerContract:
             lost = self.make_mortal_broker()
             await lost.open()
             await _published(broker, address, b"1", b"2", b"3")
-            vanished, came = await _taken(lost, address, 2)
-            await vanished.acknowledge(came[:1])
+            await _taken(lost, address, 2, acknowledged=1)
             await lost.close()
             await _published(broker, address, b"4")
             subscription, again = await _taken(broker, address, 3)
@@ -303,17 +302,25 @@ async def _received(subscription: Subscription, count: int, limit: int = PREFETC
     return came
 
 
-async def _taken(broker: Broker, address: str, count: int) -> tuple[Subscription, list[Delivery]]:
-    """Subscribe and receive so many. One that seems dead, starved of CPU time, subscribes again, as a source does."""
+async def _taken(
+    broker: Broker, address: str, count: int, acknowledged: int = 0
+) -> tuple[Subscription, list[Delivery]]:
+    """Subscribe, receive so many, and acknowledge some.
+
+    One that seems dead, starved of CPU time, subscribes again, as a source does.
+    """
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     while True:
         subscription = await broker.subscribe(address, GROUP, PREFETCH)
         try:
-            return subscription, await _received(subscription, count, limit=count)
+            came = await _received(subscription, count, limit=count)
+            await subscription.acknowledge(came[:acknowledged])
         except BrokerError:
             await subscription.close()
             if asyncio.get_running_loop().time() > deadline:
                 raise
+        else:
+            return subscription, came
 
 
 async def _holder_of_two(

@@ -202,7 +202,8 @@ def main(url: str) -> None:
 def hurry() -> None:
     """Give up soon on a server that says nothing, where there is no time to wait as long as one does elsewhere."""
     session_module: Any = session
-    session_module.CONNECT_SECONDS, session_module.ANSWER_SECONDS = 0.5, 2.0
+    # Longer than a busy machine keeps a server from answering: a worker that cannot connect at its start is dead.
+    session_module.CONNECT_SECONDS, session_module.ANSWER_SECONDS = 2.0, 4.0
 
 
 def hurried(url: str) -> None:
