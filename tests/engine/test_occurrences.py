@@ -126,9 +126,9 @@ async def rows_of(app: Mainspring) -> list[EventRow]:
 
 async def has(app: Mainspring, event: str, kind: str | None = None) -> bool:
     """Tell whether an event is recorded, and all that was asked for is done."""
-    return any(row.event == event and kind in (None, row.kind) for row in await rows_of(app)) and not (
-        app.engine.dispatcher.in_hand or any(True for _ in app.engine.stepper.lanes.busy())
-    )
+    engine = app.engine
+    recorded = any(row.event == event and kind in (None, row.kind) for row in await rows_of(app))
+    return recorded and engine.committer.idle and not engine.dispatcher.in_hand and not engine.stepper.lanes.busy()
 
 
 async def seen_live(app: Mainspring) -> tuple[Line, ...]:

@@ -46,4 +46,6 @@ async def dies_after(commits: int, app: Mainspring, story: Story) -> None:
 async def _quiet_for_long(app: Mainspring, told: asyncio.Future[Any]) -> None:
     """Return when the story is over without the crash: it took fewer commits."""
     await told
-    await until(lambda: not app.engine.dispatcher.in_hand and not any(True for _ in app.engine.stepper.lanes.busy()))
+    engine = app.engine
+    # What is being committed may be in nobody's hands, and bring more.
+    await until(lambda: engine.committer.idle and not engine.dispatcher.in_hand and not engine.stepper.lanes.busy())
