@@ -309,12 +309,19 @@ def test_a_claim_that_comes_back_full_is_followed_by_another_at_once(monkeypatch
             await store.commit(0, [Unit("Adding", f"a-{n}", accepts=(row,))])
         app = Mainspring("memory://", runtime=Runtime(clock), store=store)
         app.add(Adding())
-        async with app:
-            # The clock stands still: nobody asks again by it.
-            await until(lambda: all_taken(app))
+        commit, may_commit = store.commit, asyncio.Event()
 
-    async def all_taken(app: Mainspring) -> bool:
-        return (await app.stats()).inbox == 0
+        async def later(*units: Any) -> Any:
+            await may_commit.wait()
+            return await commit(*units)
+
+        monkeypatch.setattr(store, "commit", later)
+        async with app:
+            await until(lambda: app.engine.claimer.rounds > 0 and app.engine.claimer.idle)
+            # Nobody has asked again by the clock, which stands still, nor because of a commit.
+            taken = app.engine.claimer.taken
+            may_commit.set()
+            assert taken == 5
 
     run(main)
 
