@@ -215,7 +215,8 @@ def test_nothing_new_is_taken_before_what_a_dead_process_was_given_however_late_
 ) -> None:
     def late(**given: Any) -> ConsumerConfig:
         """Let the server bring back what was out long after its time is up."""
-        return ConsumerConfig(**{**given, "ack_wait": 10 * PATIENCE_SECONDS})
+        given["ack_wait"] = 10 * PATIENCE_SECONDS
+        return ConsumerConfig(**given)
 
     async def main() -> None:
         address, published = own_address(), list[bytes]()
