@@ -206,7 +206,8 @@ def test_a_database_that_is_away_ends_the_streams(tmp_path: Path) -> None:
         await told(stream, 1)
         await app.stop()
         async with asyncio.timeout(SOON_SECONDS):
-            assert [text async for text in stream] == []
+            async for text in stream:
+                assert b'"workers":0' in text  # of a look in the middle of the stop
 
     asyncio.run(use())
 
