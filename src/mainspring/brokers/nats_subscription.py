@@ -82,14 +82,16 @@ class NatsSubscription:
             return []
         while True:
             self._check()
-            if self._buffer:
+            if self._buffer and not self._owed:
                 return self._taken(limit)
             await self._pull()
             self._news.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(min(deadline, self._asked_until) if self._asked else deadline):
                     await self._news.wait()
-            if _now() >= deadline and not self._buffer:
+            if self._owed and not self._news.is_set():
+                await self._count_owed()
+            if _now() >= deadline and (self._owed or not self._buffer):
                 self._check()
                 return []
 
@@ -117,7 +119,7 @@ class NatsSubscription:
             self._turn.abandon()
 
     async def _leave(self) -> None:
-        doubt = not await self._all_came() or self._failure is not None
+        doubt = not await self._all_came() or self._failure is not None or self._owed > 0
         if self._subscription is not None:
             await self._subscription.unsubscribe()
         if not doubt:
@@ -196,10 +198,23 @@ class NatsSubscription:
                 # A server under load is late with what a dead process was given, however long was waited for it.
                 self._failure = BrokerError("nats", "has not brought back what was out", "It comes after a while.")
             self._last = number
-            self._owed = max(0, self._owed - 1)
             self._asked = max(0, self._asked - 1)
-            self._buffer.append(msg)
+            self._take(msg)
         self._news.set()
+
+    def _take(self, msg: Msg) -> None:
+        """Take a message. What is owed comes back as its times are up, some of it twice: it waits for all of it."""
+        if self._owed:
+            others = [each for each in self._buffer if _stream_sequence(each) != _stream_sequence(msg)]
+            self._owed -= len(others) == len(self._buffer)
+            self._buffer = deque(sorted((*others, msg), key=_stream_sequence))
+        else:
+            self._buffer.append(msg)
+
+    async def _count_owed(self) -> None:
+        """Ask how many are owed still: what a former holder acknowledged last may have been on its way."""
+        info = await self._js.consumer_info(self._stream, self._consumer)
+        self._owed = max(0, (info.num_ack_pending or 0) - len(self._buffer))
 
     async def _all_came(self) -> bool:
         """Wait until nothing can come any more. False: that is not known."""

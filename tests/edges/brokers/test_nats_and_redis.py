@@ -258,6 +258,43 @@ def test_nothing_new_is_taken_before_what_a_dead_process_was_given_however_late_
     asyncio.run(main())
 
 
+def test_what_a_dead_process_was_given_comes_in_its_order_whenever_the_time_of_each_is_up() -> None:
+    async def main() -> None:
+        address, bodies = own_address(), [b"1", b"2", b"3"]
+        dead = broker_at("nats", nats_url())
+        for body in bodies:
+            assert await dead.publish([Outgoing(address, f"{address} {body}", body)]) == [None]
+        subscription = await dead.subscribe(address, GROUP, PREFETCH)
+        given: list[Delivery] = []
+        while len(given) < len(bodies):
+            given += await subscription.receive(len(bodies), PATIENCE_SECONDS)
+        for delivery in reversed(given):
+            await subscription.extend([delivery])
+            await asyncio.sleep(0.02)  # so much later the time of the one before it is up
+        await dead.close()  # without leaving in order
+        broker = broker_at("nats", nats_url(), MORTAL_SECONDS)
+        await broker.open()
+        assert await until(lambda: taken(broker, address)) == bodies
+        await broker.close()
+
+    async def taken(broker: Broker, address: str) -> list[bytes] | None:
+        """Take them; None where the turn was lost, as on a busy machine it may be."""
+        subscription = await broker.subscribe(address, GROUP, PREFETCH)
+        try:
+            found: list[Delivery] = []
+            while len(found) < 3:
+                found += await subscription.receive(3, PATIENCE_SECONDS)
+            await subscription.acknowledge(found)
+        except BrokerError as error:
+            log.info("it is tried again: %s", error)
+            return None
+        finally:
+            await subscription.close()
+        return [delivery.body for delivery in found]
+
+    asyncio.run(main())
+
+
 def test_redis_does_not_take_for_known_what_it_could_not_add() -> None:
     async def main() -> None:
         address, client = own_address(), Redis.from_url(redis_url())
