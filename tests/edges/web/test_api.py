@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from msgspec import convert, json
 
 from mainspring import Envelope, Mainspring, RefuseAnswer, views
@@ -18,7 +19,8 @@ from mainspring.styles.history_words import CompleteWorkflow, HistoryCommand
 from mainspring.testing.samples import Leave, LeaveRequests
 from mainspring.web import models
 from mainspring.web.api import api, described
-from tests.edges.web.support import counters, served
+from mainspring.web.served import Checked
+from tests.edges.web.support import asked, counters, served
 from tests.support.paths import ROOT
 
 Client = httpx.AsyncClient
@@ -310,6 +312,26 @@ def test_bad_input_is_a_problem_that_says_what_to_do(tmp_path: Path) -> None:
             assert "Traceback" not in answer.text, case
 
     serve(tmp_path, use)
+
+
+def test_a_route_is_made_when_it_is_first_asked_for_and_answers_the_same_before_as_after(tmp_path: Path) -> None:
+    async def use(client: Client, app: FastAPI) -> None:
+        made = {route.path: route for route in app.routes if isinstance(route, Checked)}
+        methods = ["HEAD", "POST", "GET"] * 2
+        statuses = [(await client.request(method, "/api/timers")).status_code for method in methods]
+        assert statuses == [405, 405, 200] * 2
+        assert [path for path, route in made.items() if "dependant" in vars(route)] == ["/api/timers"]
+        assert made["/api/stats"].dependant.path == "/api/stats"
+        with pytest.raises(AttributeError, match="Checked has no colour"):
+            _ = made["/api/stats"].colour
+
+    async def main() -> None:
+        app = counters(tmp_path)
+        made = api(app, start=False)
+        async with app, asked(made) as client:
+            await use(client, made)
+
+    asyncio.run(main())
 
 
 # ---- the description
