@@ -31,6 +31,8 @@ _NO_QUEUE: Final = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueD
 
 _config: Any = Config
 _session: Any = Session
+# What has read the descriptions of services: 50 ms, which each client of a process would take again.
+_loaders: dict[Any, Any] = {}
 
 
 class SqsClient:
@@ -75,12 +77,20 @@ class SqsClient:
         try:
             with self._making:  # a session may not make two clients at once
                 if self._client is None:
-                    self._client = _session().create_client("sqs", **self._options)
+                    self._client = _made(self._options)
             return getattr(self._client, operation)(**arguments), monotonic()
         except ClientError as error:
             raise _refused(error) from error
         except BotoCoreError as error:
             raise BrokerError("sqs", f"cannot be asked: {error}", _fix(error)) from error
+
+
+def _made(options: Mapping[str, Any]) -> Any:
+    """Return a client of a session of its own, which keeps no other's credentials."""
+    session = _session()
+    loader = _loaders.setdefault(session.get_config_variable("data_path"), session.get_component("data_loader"))
+    session.register_component("data_loader", loader)
+    return session.create_client("sqs", **options)
 
 
 def _refused(error: Any) -> BrokerError:
