@@ -183,6 +183,18 @@ def test_a_fingerprint_changes_with_helpers_and_with_what_states_hold(
     assert len({original, other_helper, other_field}) == 3
 
 
+def test_a_fingerprint_is_that_of_the_code_that_runs_though_its_file_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "held", sys)
+    before = fingerprint(tmp_path, 5, SOURCE, LINE)
+    flow = sys.modules["flow_5"].Flow
+    (tmp_path / "flow_5.py").write_text(f"from held import Line\n{SOURCE.replace('n + 1', 'n + 22')}")
+
+    assert fingerprint_of(flow, definition_of(flow)) == before
+
+
 def test_a_second_app_does_not_look_for_the_source_of_classes_again(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,12 +11,24 @@ from mainspring.core.definition import Definition
 from mainspring.core.type_parameters import unwrapped
 from mainspring.sources import class_text, module_text
 
+_KEPT_AS: Final = "__mainspring_fingerprint__"
 # Only authors' code: a new release of Python or of a library is no reason to fold everything anew.
 _OTHERS: Final = (sys.stdlib_module_names - {"__main__"}) | {"mainspring", "msgspec", "pydantic"}
 
 
 def fingerprint_of(cls: type[Any], definition: Definition) -> str:
-    """Return a digest of the modules that the workflow is written in, and of all types that its states hold."""
+    """Return a digest of the modules that the workflow is written in, and of all types that its states hold.
+
+    It is that of the code that runs: a file that is changed afterwards does not change it in this process.
+    """
+    try:
+        return cls.__dict__[_KEPT_AS]
+    except KeyError:
+        setattr(cls, _KEPT_AS, digest := _digest(cls, definition))
+        return digest
+
+
+def _digest(cls: type[Any], definition: Definition) -> str:
     digest = hashlib.sha256()
     modules: set[str] = set()
     for base in filter(_by_authors, cls.__mro__):
