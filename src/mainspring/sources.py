@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 CLASSES_KEPT: Final = 200
 PLACES_KEPT: Final = 5_000
 FILES_KEPT: Final = 100
+TEXTS_KEPT: Final = 20
 
 
 # ---- a function
@@ -70,7 +71,42 @@ def class_text(cls: type[Any]) -> str | None:
 
 @lru_cache(maxsize=CLASSES_KEPT)
 def _class_text(cls: type[Any]) -> str:
-    return inspect.getsource(cls)
+    return "".join(class_lines(cls)[0])
+
+
+def class_lines(cls: type[Any]) -> tuple[list[str], int]:
+    """Return the lines of a class with its decorators, and the first one's number, as `inspect` does.
+
+    Before Python 3.13 that parses the whole file again for each class in it, most of what a second workflow took.
+    """
+    file = inspect.getsourcefile(cls)
+    if sys.version_info < (3, 13) and file is not None:
+        linecache.checkcache(file)
+        module = sys.modules.get(cls.__module__)
+        lines = linecache.getlines(file, None if module is None else vars(module))
+        begins = _beginnings("".join(lines)).get(cls.__qualname__)
+        if begins is not None:
+            return inspect.getblock(lines[begins - 1 :]), begins
+    return inspect.getsourcelines(cls)
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _beginnings(text: str) -> dict[str, int]:
+    """Return at which line each class of a file begins, by its qualified name; of two with one name, the first."""
+    found: dict[str, int] = {}
+
+    def look(node: ast.AST, within: str) -> None:
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, ast.ClassDef):
+                found.setdefault(within + part.name, min(each.lineno for each in (part, *part.decorator_list)))
+                look(part, f"{within}{part.name}.")
+            elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+                look(part, f"{within}{part.name}.<locals>.")
+            elif not isinstance(part, ast.expr):
+                look(part, within)
+
+    look(ast.parse(text), "")
+    return found
 
 
 @lru_cache(maxsize=CLASSES_KEPT)
@@ -89,7 +125,7 @@ def class_place(cls: type[Any]) -> tuple[str, int] | None:
     """Return the file in which a class is written and its line there, behind its decorators; None without a source."""
     try:
         file = inspect.getsourcefile(cls)
-        lines, first = inspect.getsourcelines(cls)
+        lines, first = class_lines(cls)
     except (OSError, TypeError):
         return None
     decorators = next((place for place, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)

@@ -1,7 +1,6 @@
 """What is refused before the first message, and what makes a snapshot of other code."""
 
 import importlib
-import inspect
 import logging
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mainspring import Complete, Context, Decisions, Event, Send, Workflow
+from mainspring import Complete, Context, Decisions, Event, Send, Workflow, sources
 from mainspring.core.definition import definition_of
 from mainspring.engine.recording.fingerprint import fingerprint_of
 from mainspring.errors import WiringError
@@ -199,12 +198,11 @@ def test_a_second_app_does_not_look_for_the_source_of_classes_again(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_for: list[object] = []
-    find: Any = inspect.getsource
+    find = sources.class_lines
 
-    def getsource(part: Any) -> str:
-        if isinstance(part, type):
-            looked_for.append(part)
-        return find(part)
+    def class_lines(cls: type[Any]) -> tuple[list[str], int]:
+        looked_for.append(cls)
+        return find(cls)
 
     async def main() -> None:
         for _ in range(2):
@@ -215,6 +213,6 @@ def test_a_second_app_does_not_look_for_the_source_of_classes_again(
             async with app:
                 pass
 
-    monkeypatch.setattr(inspect, "getsource", getsource)
+    monkeypatch.setattr(sources, "class_lines", class_lines)
     run(main)
     assert looked_for == []
