@@ -24,7 +24,7 @@ left out. The tests of a package's own folder should fail with it. What they do 
 test that does, where that behaviour is tested, or, where the mutant does just the same as the program, add it with the
 reason to tests/mutants/equivalents.toml.
 
-  python -m tests.mutants                     all of core and codec
+  python -m tests.mutants                     all of core, codec and styles
   python -m tests.mutants core.saga core.step only these modules
   python -m tests.mutants --sample 0.05       one mutant in twenty, others with another --seed
   python -m tests.mutants --list core.saga    the mutants, without trying them
@@ -51,7 +51,7 @@ class Package:
 
 
 PACKAGES: Final = tuple(
-    Package(ROOT / "src" / "mainspring" / name, ROOT / "tests" / "unit" / name) for name in ("core", "codec")
+    Package(ROOT / "src" / "mainspring" / name, ROOT / "tests" / "unit" / name) for name in ("core", "codec", "styles")
 )
 
 

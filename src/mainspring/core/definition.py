@@ -369,12 +369,10 @@ def _chosen(cls: type[Any], setting: str, verb: str, inputs: tuple[type[Any], ..
 
 def _wants_envelope(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> bool:
     """Return True if decide asks for the envelope, and check that what it takes covers the inputs."""
-    hint = _hint(cls.decide, 1)
+    hint = unwrapped(_hint(cls.decide, 1))
     wants = _is(Envelope, hint)
-    if not isinstance(hint, str):
-        hint = unwrapped(hint)
-        taken = hint if not wants else get_args(hint)[0] if get_args(hint) else Any
-        _check_covered(cls, inputs, union_members(taken))
+    taken = hint if not wants else get_args(hint)[0] if get_args(hint) else Any
+    _check_covered(cls, inputs, union_members(taken))
     return wants
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from math import isfinite
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from mainspring.core.decisions import LONGEST_DELAY, Complete, Decision, Fail, Schedule, Send
@@ -134,22 +133,22 @@ def _entered(message: HistoryInput, at: Occurrence[Any], before: History) -> His
         case TaskFailed(task_id, error):
             return TaskFailed(task_id, error, time) if _is_open(before, task_id) else None
         case SendFailed():
-            task_id = _task_of(message, at, before)
-            return (
-                TaskFailed(task_id, message.error.removeprefix(_NO_MORE), time) if _is_open(before, task_id) else None
-            )
+            failed = _task_of(message, at, before)
+            if failed is None or not _is_open(before, failed):
+                return None
+            return TaskFailed(failed, message.error.removeprefix(_NO_MORE), time)
 
 
 def _is_open(events: History, task_id: str) -> bool:
     return events.has_scheduled(task_id) and events.end_of(task_id) is None
 
 
-def _task_of(failed: SendFailed, at: Occurrence[Any], before: History) -> str:
+def _task_of(failed: SendFailed, at: Occurrence[Any], before: History) -> str | None:
     """Return the id of the task that failed. A command that is too large does not stand in the failure."""
     command = failed.command
     if not isinstance(command, dict):
-        return before.task_at(at.cause) or ""
-    return cast("dict[str, Any]", command).get("task_id", "")
+        return before.task_at(at.cause)
+    return cast("dict[str, Any]", command).get("task_id")
 
 
 def _happened(at: Occurrence[_Event], before: History) -> HistoryEvent | None:
@@ -209,7 +208,7 @@ def _workflow_id(events: History) -> str:
 def _delay(name: str, timer_id: str, delay: Any) -> timedelta:
     """Return how long a timer runs; a number is seconds."""
     seconds: Any = delay.total_seconds() if isinstance(delay, timedelta) else delay
-    if type(seconds) in (int, float) and isfinite(seconds) and 0 <= seconds <= LONGEST_DELAY.total_seconds():
+    if type(seconds) in (int, float) and 0 <= seconds <= LONGEST_DELAY.total_seconds():
         return delay if isinstance(delay, timedelta) else timedelta(seconds=seconds)
     problem = f"{name} starts the timer {shown(timer_id, 80)} with a delay of {shown(delay, 80)}"
     raise InvalidDecisionError(problem, "Give seconds from 0 on, as in 90 or 0.5, or a timedelta.")

@@ -174,6 +174,8 @@ def test_a_result_is_any_output_or_none_unless_it_is_declared() -> None:
 
     class Nothing(Methods, Workflow[A, S, A | B, None]): ...
 
+    class Anything(Methods, Workflow[A, S, A | B, Any]): ...
+
     def results(cls: type[Workflow[Any, Any, Any]]) -> list[type[Any]]:
         return list(definition_of(cls).results)
 
@@ -182,12 +184,19 @@ def test_a_result_is_any_output_or_none_unless_it_is_declared() -> None:
     assert results(Declared) == [B]
     assert results(Maybe) == [B, type(None)]
     assert results(Nothing) == [type(None)]
+    assert results(Anything) == [A, B, type(None)]
 
 
 def test_a_result_that_is_no_output_is_refused() -> None:
     class W(Methods, Workflow[A, S, A, B]): ...
 
     assert "has B as its result, which is not one of its outputs" in problem(W)
+
+
+def test_a_result_that_is_no_class_is_refused() -> None:
+    class W(Methods, Workflow[A, S, A, A | list[int]]): ...
+
+    assert "has list[int] among its results, which is not a class of its own" in problem(W)
 
 
 def test_a_result_passes_through_generic_bases() -> None:
@@ -360,6 +369,17 @@ def test_an_evolve_that_asks_for_the_place_of_its_events_is_recognised(annotatio
     assert not definition_of(Asks).decides_on_occurrences
 
 
+def test_a_style_gets_the_place_of_its_input_where_it_asks_for_that_of_its_events_too() -> None:
+    class Decides(Methods, Workflow[A, S, A]):
+        def decide_on(self, asked: Occurrence[Any], state: S) -> Any: ...
+
+    class Both(Decides):
+        def evolve(self, state: S, event: Occurrence[Any]) -> Any: ...  # type: ignore[override]
+
+    assert not definition_of(Decides).decides_on_occurrences
+    assert definition_of(Both).decides_on_occurrences
+
+
 NEW_SYNTAX = """
 type Both = A | B
 type One[T] = T | B
@@ -470,3 +490,11 @@ def test_an_expectation_that_makes_no_sense_is_refused(bad: Any) -> None:
 @pytest.mark.parametrize("bad", [0, -1, True, "often", 2.5])
 def test_a_number_of_events_that_makes_no_sense_is_refused(bad: Any) -> None:
     assert "has snapshot_every" in problem(type("W", (orders.OrderFulfilment,), {"snapshot_every": bad}))
+
+
+def test_what_only_a_style_changes_is_left_as_it_is() -> None:
+    class W(Methods, Workflow[A, S, B]): ...
+
+    word, result = A("1"), B("1")
+    assert W().meaning_of(word, S()) is word
+    assert W().result_of(result) is result

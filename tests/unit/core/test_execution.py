@@ -70,6 +70,12 @@ def test_a_line_has_all_that_its_entry_knows() -> None:
     ]
 
 
+def test_spans_are_read_as_such_and_none_stays_none() -> None:
+    line = LogLine(4, "Stepped", None, duration_seconds=2.5, answered_after_seconds=60.0, waited_seconds=0.0)
+    assert (line.duration, line.answered_after, line.waited) == (timedelta(seconds=2.5), MINUTE, timedelta(0))
+    assert (LogLine(4, "Stepped", None).duration, LogLine(4, "Stepped", None).waited) == (None, None)
+
+
 def times(asked: Entry, answer: Entry) -> tuple[timedelta | None, timedelta | None]:
     """Return what the last line of a stream of the two says of its times."""
     line = execution_log([asked, answer])[-1]

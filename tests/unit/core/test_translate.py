@@ -56,6 +56,7 @@ class Joined(Struct, frozen=True):
             ),
         ),
         (decisions.Ask("Look", CardCharged, "r"), events.Asked("CardCharged", "Look", ("CardCharged",), "r")),
+        (decisions.RefuseAnswer("no note"), events.AnswerRefused(None, "", "no note")),
     ],
 )
 def test_a_decision_is_recorded_with_all_that_it_says(decision: decisions.Decision, event: events.Event) -> None:
@@ -76,6 +77,10 @@ def test_an_answer_that_is_refused_closes_nothing() -> None:
     assert translate(False, "yes", [decisions.RefuseAnswer("no note")], "approval") == [
         events.AnswerRefused("yes", "approval", "no note")
     ]
+
+
+def test_what_is_refused_and_answers_no_task_names_none() -> None:
+    assert translate(False, "yes", [decisions.RefuseAnswer("no note")]) == [events.AnswerRefused("yes", "", "no note")]
 
 
 def test_an_answer_closes_its_task_first() -> None:

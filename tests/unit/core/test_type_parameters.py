@@ -15,7 +15,9 @@ from tests.unit.core.test_definition import A, B, Methods, S, problem
 
 T = TypeVar("T")
 U = TypeVar("U")
+V = TypeVar("V")
 Both = TypeAliasType("Both", A | B)
+Nothing = TypeAliasType("Nothing", None)
 Either = TypeAliasType("Either", T | U | S, type_params=(T, U))
 Round = TypeAliasType("Round", Union[A, "Round"])  # pyright: ignore[reportGeneralTypeIssues]  the mistake itself
 
@@ -40,6 +42,12 @@ def test_an_alias_is_read_as_what_it_stands_for() -> None:
     assert list(definition_of(workflow_of(Both)).inputs) == [A, B]
 
 
+def test_an_alias_of_none_is_a_result_that_is_none() -> None:
+    class W(Methods, Workflow[A, S, B, Nothing]): ...
+
+    assert definition_of(W).results == (type(None),)
+
+
 def test_a_generic_alias_is_read_with_what_it_is_given() -> None:
     class W(Methods, Workflow[Either[A, B], S, B]):
         begins = Either[A, B]
@@ -52,6 +60,14 @@ def test_a_generic_alias_that_is_given_too_few_types_is_refused() -> None:
         begins = A
 
     assert "has ~U among its inputs, which is not a class of its own" in problem(W)
+
+
+def test_too_few_types_for_a_generic_base_are_refused_and_none_is_filled_in() -> None:
+    class Rules(Methods, Workflow[T, S, U], Generic[T, U, V]): ...  # pyright: ignore[reportInvalidTypeArguments]
+
+    for generic, given in ((Workflow, A), (Rules, (A, B))):
+        with pytest.raises(TypeError, match="Too few arguments"):
+            generic[given]  # type: ignore[index]
 
 
 def nested(levels: int) -> Any:

@@ -8,12 +8,14 @@ import pytest
 
 from mainspring import Complete, Fail, Mainspring, Receipt, Schedule, Send
 from mainspring.codec import Codec
+from mainspring.core.decisions import LONGEST_DELAY
 from mainspring.core.definition import definition_of
-from mainspring.core.events import Sent
+from mainspring.core.events import Completed, Failed, Occurrence, Scheduled, Sent
 from mainspring.core.failures import SendFailed
 from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
+from mainspring.core.step import step
 from mainspring.errors import DefinitionError, InstanceEndedError, InvalidDecisionError
 from mainspring.styles.history import History, HistoryWorkflow
 from mainspring.styles.history_words import (
@@ -38,7 +40,7 @@ from mainspring.styles.history_words import (
     WorkflowStarted,
 )
 from mainspring.testing import Rehearsal, given
-from mainspring.testing.envelopes import EPOCH
+from mainspring.testing.envelopes import EPOCH, envelope
 from tests.support.waiting import until
 
 DAY = timedelta(days=1)
@@ -96,6 +98,15 @@ def test_a_failed_task_and_a_fired_timer_fail_the_workflow() -> None:
     given(Order(), STARTED, VALIDATED).when(TimerFired("approval")).then(Fail("nobody approved"))
 
 
+def test_the_same_timer_twice_is_started_once_and_no_task_stands_in_its_way() -> None:
+    class Stutter(HistoryWorkflow):
+        def decide(self, events: History) -> tuple[HistoryCommand, ...]:
+            return ScheduleTask("x", "t", None), StartTimer("x", 1), StartTimer("x", 2), StartTimer("y", 3)
+
+    x, y = (Schedule(TimerFired(id), after=timedelta(seconds=s), key=id) for id, s in (("x", 1), ("y", 3)))
+    given(Stutter()).when(STARTED).then(Send(RunTask("x", "t", None)), x, y)
+
+
 def test_nothing_follows_an_end() -> None:
     class Chatty(HistoryWorkflow):
         def decide(self, events: Sequence[HistoryEvent]) -> list[HistoryCommand]:
@@ -135,6 +146,43 @@ def test_a_replay_gives_the_same_history() -> None:
     order = Order()
     events = placed(definition_of(Order), rehearsal.events, 0, EPOCH)
     assert fold(order, Order.initial_state, events) == rehearsal.state
+
+
+def folded(*events: Any) -> list[HistoryEvent]:
+    return list(fold(Order(), History(), placed(definition_of(Order), events, 0, EPOCH)))
+
+
+def test_what_is_recorded_twice_is_told_once_and_a_timer_without_a_delay_is_none_of_the_style() -> None:
+    task, timer = Sent(RunTask("t", "t", 1)), Scheduled(TimerFired("n"), DAY, None, "n")
+    moment = Scheduled(TimerFired("m"), None, EPOCH, "m")
+    told = [TaskScheduled("t", "t", 1), TimerScheduled("n", (EPOCH + DAY).timestamp())]
+    assert folded(task, timer, task, timer, moment) == told
+
+
+def test_an_end_without_a_result_is_told_with_none() -> None:
+    assert folded(Completed()) == [WorkflowCompleted(None)]
+    assert Order().result_of(None) is None
+
+
+def test_what_the_style_leaves_to_its_author_is_not_there() -> None:
+    with pytest.raises(NotImplementedError):
+        HistoryWorkflow().decide(History())
+
+
+def test_what_starts_it_and_what_happens_outside_may_come_from_there_and_no_end_of_a_task() -> None:
+    assert definition_of(Order).from_outside == {StartWorkflow, ExternalEventReceived}
+
+
+def test_a_class_beside_it_is_told_of_its_subclasses() -> None:
+    told: list[str] = []
+
+    class Told:
+        def __init_subclass__(cls) -> None:
+            told.append(cls.__name__)
+
+    class Both(HistoryWorkflow, Told): ...
+
+    assert told == [Both.__name__]
 
 
 def test_messages_from_outside_are_routed_and_results_come_back_by_themselves() -> None:
@@ -233,9 +281,25 @@ def test_the_first_end_of_a_task_counts_and_what_ends_no_task_is_passed_over() -
     for late in (TaskCompleted("validate-1", {"ok": False}), TaskFailed("validate-1", "no stock")):
         assert rehearsal.take(late).events[1:] == []
 
+    assert rehearsal.take(GAVE_UP, kind=Kind.RESULT).events[1:] == []
     assert len(rehearsal.state) == count
     assert rehearsal.state.result_of("validate-1") == {"ok": True}
     assert rehearsal.state.of(TaskCompleted) == [VALIDATED]
+
+
+def test_decide_is_not_asked_about_what_is_passed_over() -> None:
+    asked: list[HistoryEvent] = []
+
+    class Watch(HistoryWorkflow):
+        def decide(self, events: History) -> list[HistoryCommand]:
+            asked.append(events[-1])
+            return []
+
+    rehearsal = Rehearsal(Watch())
+    rehearsal.take(STARTED)
+    asked.clear()
+    rehearsal.take(VALIDATED)
+    assert asked == []
 
 
 def test_an_end_that_comes_from_elsewhere_says_which_workflow_it_is_for() -> None:
@@ -257,6 +321,17 @@ def test_who_carries_a_task_out_learns_whose_it_is() -> None:
     assert (sent.message.workflow, sent.message.workflow_id) == ("Order", "o-1")  # type: ignore[union-attr]
 
 
+def test_a_history_that_does_not_begin_with_a_start_names_no_workflow_in_its_commands() -> None:
+    class Late(HistoryWorkflow):
+        def decide(self, events: History) -> list[HistoryCommand]:
+            return [ScheduleTask("t", "t", None)]
+
+    state = History([TimerFired("early")])
+    taken = step(Late(), state, 1, envelope(APPROVED), begins=False, now=EPOCH)
+    sent = next(event for event in taken.events if isinstance(event, Sent))
+    assert sent.message.workflow_id == ""  # type: ignore[union-attr]
+
+
 # ---- failures of handlers
 
 
@@ -265,6 +340,25 @@ GAVE_UP = SendFailed("RunTask", "Order/o-1/3", "TimeoutError: no answer", 3, com
 
 def test_a_task_whose_handler_gave_up_has_failed() -> None:
     given(Order(), STARTED).when(GAVE_UP).then(Fail("TimeoutError: no answer"))
+
+
+def test_which_task_failed_stands_in_its_command_whatever_place_is_known() -> None:
+    state = History([WorkflowStarted("o-1", 1), TaskScheduled("validate-1", "validate", 1)])
+    taken = step(Order(), state, 3, envelope(GAVE_UP), begins=False, now=EPOCH)
+    assert taken.events[1:] == [Failed("TimeoutError: no answer")]
+
+
+def test_a_failure_of_what_is_no_task_is_passed_over() -> None:
+    nameless = History([WorkflowStarted("o-1", 1), TaskScheduled("", "nameless", 1)])
+    for command in (None, {}, {"task_id": "another"}):
+        failed = SendFailed("RunTask", "Order/o-1/3", "no", 3, command=command)
+        assert step(Order(), nameless, 3, envelope(failed), begins=False, now=EPOCH).events[1:] == []
+
+
+def test_that_there_are_no_more_attempts_is_no_part_of_why_a_task_failed() -> None:
+    command = {"task_id": "validate-1"}
+    failed = SendFailed("RunTask", "Order/o-1/3", "DoNotRetryError: ValueError: no", 3, command=command)
+    given(Order(), STARTED).when(failed).then(Fail("ValueError: no"))
 
 
 def test_which_task_failed_is_known_by_its_place_where_the_command_is_too_large_to_be_told() -> None:
@@ -294,17 +388,29 @@ def test_another_way_with_failures_is_refused() -> None:
 # ---- delays
 
 
-@pytest.mark.parametrize(("delay", "after"), [(90, 90), (0.5, 0.5), (0, 0), (timedelta(hours=1), 3600)])
-def test_a_delay_is_seconds_or_a_timedelta(delay: Any, after: float) -> None:
+LONG = LONGEST_DELAY - timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("delay", "due"),
+    [
+        (90, timedelta(seconds=90)),
+        (0.5, timedelta(seconds=0.5)),
+        (0, timedelta(0)),
+        (timedelta(hours=1), timedelta(hours=1)),
+        (LONGEST_DELAY.total_seconds(), LONGEST_DELAY),
+        (LONG, LONG),
+    ],
+)
+def test_a_delay_is_seconds_or_a_timedelta(delay: Any, due: timedelta) -> None:
     class Sleepy(HistoryWorkflow):
         def decide(self, events: History) -> list[HistoryCommand]:
             return [StartTimer("nap", delay)]
 
-    due = timedelta(seconds=after)
     given(Sleepy()).when(STARTED).then(Schedule(TimerFired("nap"), after=due, key="nap"))
 
 
-@pytest.mark.parametrize("delay", [float("nan"), float("inf"), -1, -0.5, True, "90", None, timedelta(-1), 10**20])
+@pytest.mark.parametrize("delay", [float("nan"), float("inf"), -1, -0.5, True, "90", None, timedelta(-1), 10**400])
 def test_a_delay_that_is_none_is_refused_with_the_name_of_the_timer(delay: Any) -> None:
     class Sleepy(HistoryWorkflow):
         def decide(self, events: History) -> list[HistoryCommand]:
@@ -349,6 +455,46 @@ def test_what_the_code_does_not_order_by_itself_can_be_said_too() -> None:
     given(Idle(), STARTED, *old).when(TimerFired("old")).then(CompleteWorkflow("done"))
     ended = given(Idle(), STARTED, WorkflowFailed("by hand")).when(APPROVED)
     ended.then_raises(InstanceEndedError)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        (WorkflowStarted("o-1", 1), StartWorkflow("o-1", 1)),
+        (TaskScheduled("t", "name", 1), Sent(RunTask("t", "name", 1))),
+        (TimerScheduled("t", 90.0, 30.0), Scheduled(TimerFired("t"), timedelta(seconds=60), None, "t")),
+        (WorkflowCompleted(1), Completed(WorkflowResult(1))),
+        (WorkflowFailed("no"), Failed("no")),
+        (ScheduleTask("t", "name", 1), Send(RunTask("t", "name", 1))),
+        (StartTimer("t", 5), Schedule(TimerFired("t"), after=timedelta(seconds=5), key="t")),
+        (CompleteWorkflow(1), Complete(WorkflowResult(1))),
+        (FailWorkflow("no"), Fail("no")),
+        (WaitForEvent("approved"), None),
+        (STARTED, STARTED),
+    ],
+)
+def test_a_word_stands_for_a_message_an_event_or_a_decision(word: Any, meant: Any) -> None:
+    found = Order().meaning_of(word, History())
+    time = getattr(word, "timestamp", 0.0)
+    assert found == (Occurrence(meant, at(time), 0) if time else meant)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        TaskScheduled("t", "name", 1, 7.0),
+        TimerScheduled("t", 90.0, 7.0),
+        WorkflowCompleted(1, 7.0),
+        WorkflowFailed("no", 7.0),
+    ],
+)
+def test_what_stands_in_the_history_already_stands_for_nothing_more(word: HistoryEvent) -> None:
+    assert Order().meaning_of(word, History([word])) is None
+
+
+def test_a_test_with_a_delay_that_is_none_is_told_so() -> None:
+    with pytest.raises(InvalidDecisionError, match="The test starts the timer 'nap'"):
+        Order().meaning_of(StartTimer("nap", -1), History())
 
 
 def test_another_command_than_was_decided_fails_the_test_and_is_told() -> None:

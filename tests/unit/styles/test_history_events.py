@@ -63,6 +63,7 @@ def test_what_is_being_taken_is_seen_and_not_kept() -> None:
     assert (ahead[-1], len(ahead), ahead.result_of("t"), ahead.of(TaskCompleted)) == (SOME[2], 3, 2, [SOME[2]])
     assert (len(base), base.result_of("t"), base.of(TaskCompleted)) == (2, None, [])
     assert list(ahead.appended(SOME[3])) == SOME
+    assert History(SOME).before(TimerFired("later")).of(TimerFired) == [TimerFired("late"), TimerFired("later")]
 
 
 def test_branches_do_not_see_each_other() -> None:
@@ -74,6 +75,7 @@ def test_branches_do_not_see_each_other() -> None:
     assert [each.result_of("t") for each in (base, left, right)] == [None, "left", "right"]
     assert [each.has_fired("right") for each in (base, left, right)] == [False, False, True]
     assert left.of(TaskCompleted) == [TaskCompleted("t", "left")]
+    assert base.of(TaskCompleted) == []
     assert left.appended(TimerFired("on"))[-1] == TimerFired("on")
 
 
@@ -85,6 +87,13 @@ def test_where_a_task_was_handed_out_is_known_on_every_branch() -> None:
     assert base.task_at(4) is None
 
 
+def test_of_a_task_whose_place_is_not_known_no_place_tells() -> None:
+    base = History(SOME[:2])
+    base.appended(SOME[2])
+    for history in (base, base.appended(SOME[3]), History().appended(SOME[1])):
+        assert [history.task_at(place) for place in (None, 0, 1, 2)] == [None] * 4
+
+
 def test_it_is_stored_with_all_its_times_and_comes_back_the_same() -> None:
     codec = Codec()
     codec.register(History)
@@ -94,6 +103,8 @@ def test_it_is_stored_with_all_its_times_and_comes_back_the_same() -> None:
     assert codec.decode("History", 1, encoded.body) == history == copy.deepcopy(history)
     assert [event.timestamp for event in codec.decode("History", 1, encoded.body)] == [5.5, 6.5]
     assert history != History(SOME)
+    assert history != list(history)
+    assert history != tuple(history)
     assert hash(history) == hash(copy.deepcopy(history))
 
 

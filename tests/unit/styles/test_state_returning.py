@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Envelope, Mainspring, Send
+from mainspring.core.decisions import Become
 from mainspring.core.events import Became, Began, InitiatedBy, Received, Sent
 from mainspring.core.fold import fold
 from mainspring.errors import InvalidDecisionError, UndeclaredOutputError, UnknownTransitionError
@@ -124,6 +125,24 @@ def test_what_is_no_state_with_decisions_is_refused(returned: Any) -> None:
 
     with pytest.raises(InvalidDecisionError, match="Return a pair"):
         Rehearsal(Forgetful()).take(ReportPublished("r-1", speeding=True))
+
+
+def test_decisions_may_be_a_tuple_and_a_list_is_no_pair() -> None:
+    class Returns(Fine):
+        def __init__(self, returned: Any) -> None:
+            self.returned = returned
+
+        def decide(self, message: Any, state: Any) -> Any:
+            return self.returned
+
+    assert Returns((Initial(), (Complete(),))).decide_on(None, Final()) == [Become(Initial()), Complete()]
+    with pytest.raises(InvalidDecisionError, match="no state with a list of decisions"):
+        Returns([Initial(), []]).decide_on(None, Initial())
+
+
+def test_what_the_style_leaves_to_its_author_is_not_there() -> None:
+    with pytest.raises(NotImplementedError):
+        StateReturningWorkflow[Any, Any, Any]().decide(None, None)
 
 
 def test_an_undeclared_state_is_refused() -> None:
