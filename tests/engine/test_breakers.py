@@ -266,6 +266,41 @@ def test_a_probe_whose_instance_is_cancelled_is_followed_by_another_at_once(make
     run(main)
 
 
+def test_a_call_from_before_the_breaker_opened_does_not_open_it_again_after_it_closed(make_app: MakeApp) -> None:
+    away, calls, begun, ends = True, 0, asyncio.Event(), asyncio.Event()
+
+    async def work(command: Work) -> Done:
+        nonlocal calls
+        if command.id == "slow":
+            calls += 1
+            if calls == 1:
+                begun.set()
+                await ends.wait()
+                raise ConnectionError("down")
+        elif away:
+            raise ConnectionError("down")
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        nonlocal away
+        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=1))
+        async with job(make_app(clock), work, breaker=breaker, retry=QUICK) as app:
+            await app.send(Start("slow"))
+            await until(begun.is_set)
+            [runner] = app.engine.dispatcher.runners
+            await app.send(Start("quick"))
+            await until(lambda: runner.gate.is_open and app.engine.committer.idle)
+            away = False
+            clock.advance(1)
+            await until(lambda: has_status(app, "quick", "completed"))
+            assert not runner.gate.is_open
+            ends.set()
+            await until(lambda: calls == 2 or runner.gate.is_open or clock.advance(0.01))
+            assert not runner.gate.is_open
+
+    run(main)
+
+
 @pytest.mark.parametrize("fail_fast", [False, True])
 def test_a_call_that_the_rate_holds_back_is_no_probe_and_does_not_fail_fast(make_app: MakeApp, fail_fast: bool) -> None:
     calls = 0
