@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mainspring import Compensate, Decisions, Event, Mainspring, Schedule, Send, Workflow
+from mainspring import Ask, Compensate, Decisions, Event, Mainspring, Schedule, Send, Workflow
 from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.explain import explain
 from mainspring.analysis.replay.retelling import Edit
@@ -96,6 +96,8 @@ class Diary(Workflow[Input, Written, Bind | Unbind]):
                 return [Send(Bind(diary), compensate=Unbind(diary)), reminder]
             case Note(diary, "no more"):
                 return [Compensate("no more", then=Note(diary, "undone"))]
+            case Note(_, "who knows?"):
+                return [Ask("Who knows?", Note, "reader")]
             case _:
                 return []
 
@@ -181,6 +183,23 @@ def test_a_timer_says_what_it_answers_and_when_it_was_taken(make_app: MakeApp) -
             assert lines[-1][3] == 4
             began = datetime.fromisoformat(lines[0][2])
             assert datetime.fromisoformat(lines[-1][2]) - began >= timedelta(hours=1)
+
+    run(main)
+
+
+def test_an_answer_says_which_task_it_answers_though_its_row_does_not(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with office(make_app()) as app:
+            await bound(app)
+            await app.send(Note("d-1", "who knows?"))
+            await until(lambda: has(app, "Asked"))
+            (task,) = await app.tasks.list()
+            await app.tasks.complete(task.id, Note("d-1", "I do"), actor="ann", roles=["reader"])
+            await until(lambda: has(app, "Received", "answer"))
+            lines = await seen_live(app)
+            assert lines == await folded(app)
+            (asked,) = [line[0] for line in lines if line[1] == "Asked"]
+            assert [line[3] for line in lines if line[1] == "Received"][-1] == asked
 
     run(main)
 

@@ -63,6 +63,29 @@ APP: Final = (
         "rows = await store.stream(ref, version, EVENTS_LOOKED_AT)",
         ("tests/edges/remote/test_service.py",),
     ),
+    Mistake(
+        "an instance was changed last when it began",
+        "app/viewing.py",
+        "updated=moment(row.updated_us),",
+        "updated=moment(row.created_us),",
+        ("tests/engine/test_what_is_shown.py", "tests/edges/web/test_api.py"),
+        "not postgres",
+    ),
+    Mistake(
+        "a timer's seconds are shown in milliseconds",
+        "app/viewing.py",
+        "after_seconds=None if detail.after_us is None else detail.after_us / 1e6,",
+        "after_seconds=None if detail.after_us is None else detail.after_us / 1e3,",
+        ("tests/edges/web/test_api.py", "tests/edges/cli/test_looking.py", "tests/edges/web/test_history.py"),
+    ),
+    Mistake(
+        "what waits for any workflow is counted for each that is paused",
+        "app/pauses.py",
+        "sum(one.count for one in inputs if one.workflow == pause.name), False",
+        "sum(one.count for one in inputs), False",
+        ("tests/engine/test_pauses.py", "tests/edges/web/test_pauses.py"),
+        "not postgres",
+    ),
 )
 
 WEB: Final = (
@@ -122,6 +145,20 @@ WEB: Final = (
         "name: MARKER if hides(_shown_as(row), name) else value",
         ("tests/edges/brokers/test_letters_over_http.py",),
     ),
+    Mistake(
+        "why a workflow refused an answer quotes what is hidden elsewhere",
+        "web/served.py",
+        'elif isinstance(error, TaskRefusedError) and error.reason == "guard":',
+        'elif isinstance(error, TaskRefusedError) and error.reason == "answer":',
+        ("tests/edges/web/test_api.py",),
+    ),
+    Mistake(
+        "the log shows in the reason of a refused answer what is hidden elsewhere",
+        "web/history.py",
+        '    "Refused",\n',
+        "",
+        ("tests/edges/web/test_history.py", "tests/edges/web/test_api.py"),
+    ),
 )
 
 BROKERS: Final = (
@@ -161,6 +198,27 @@ BROKERS: Final = (
         "keeping[number if anew else (each.id, delivery.body)]",
         "keeping[number if anew else each.id]",
         ("tests/edges/brokers/test_undelivered.py",),
+    ),
+    Mistake(
+        "what goes back to SQS is received behind what came after it",
+        "brokers/sqs_subscription.py",
+        "deque(sorted([*back, *self._ready], key=lambda delivery: delivery.token))",
+        "deque([*self._ready, *back])",
+        ("tests/edges/brokers/test_sqs_contract.py", "tests/edges/brokers/test_sqs.py"),
+    ),
+    Mistake(
+        "two messages with one text are one to SQS",
+        "brokers/sqs.py",
+        "sha256(message.id.encode()).hexdigest(),",
+        "sha256(message.body).hexdigest(),",
+        ("tests/edges/brokers/test_sqs_contract.py", "tests/edges/brokers/test_sqs.py"),
+    ),
+    Mistake(
+        "the headers of a message take nothing of what SQS takes in a message",
+        "brokers/sqs.py",
+        'return len(entry["MessageBody"].encode()) + beside',
+        'return len(entry["MessageBody"].encode())',
+        ("tests/edges/brokers/test_sqs.py",),
     ),
 )
 

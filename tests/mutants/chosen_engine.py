@@ -9,6 +9,7 @@ from tests.mutants.mistake import Mistake
 # The third store is the slowest, and these mistakes are not about it.
 _KEYWORD: Final = "not postgres"
 _PAST_THE_TASK: Final = "tests/engine/coordination/test_past_the_task.py::"
+_REFUSED: Final = "tests/engine/coordination/test_refused_answers.py::"
 _CLAIMED_ONCE: Final = "test_an_input_that_cannot_be_read_is_claimed_once_and_left_from_then_on"
 
 ENGINE: Final = (
@@ -206,5 +207,77 @@ ENGINE: Final = (
         "return (declared.name,)",
         (_PAST_THE_TASK + "test_a_type_that_was_renamed_since_it_was_asked_for_is_no_answer",),
         _KEYWORD,
+    ),
+    Mistake(
+        "a command waits as its handler's retry says, though its workflow has one of its own",
+        "engine/outputs/settlements.py",
+        "delay_us = microseconds(retry.wait(",
+        "delay_us = microseconds(handler.options.retry.wait(",
+        ("tests/engine/test_workflow_retries.py",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "a failure of before a breaker opened is reported as one of now",
+        "engine/handlers/runner.py",
+        "if self.gate.failed(error, job.era):",
+        "if self.gate.failed(error, self.gate.state.era):",
+        ("tests/engine/test_breakers.py",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "a wait before the next probe is counted in thousandths",
+        "engine/handlers/policies/breaker.py",
+        "+ microseconds(policy.open_for) - now_us)",
+        "+ microseconds(policy.open_for) // 1_000 - now_us)",
+        ("tests/engine/policies/test_breaker.py",),
+    ),
+    Mistake(
+        "timers of a paused workflow are claimed, and fill the worker that cannot take them",
+        "engine/operations/known_pauses.py",
+        'for what in ("timer", "reply")}',
+        'for what in ("reply",)}',
+        (
+            "tests/engine/test_paused_workflows.py::test_a_timer_of_a_paused_workflow_stays_due_and_fires_when_it_is_resumed",
+        ),
+        _KEYWORD,
+    ),
+    Mistake(
+        "an order of another process is taken for known, because something was known before",
+        "engine/operations/known_pauses.py",
+        "return row.version != self._version",
+        "return not self._version",
+        ("tests/engine/test_pauses.py::test_another_worker_knows_of_a_pause_and_of_its_end_after_one_look",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "the answer behind a refused one is a duplicate of it",
+        "engine/stepping/step_unit.py",
+        "if cause is None and pending.refusal is None else None",
+        "if cause is None else None",
+        (_REFUSED + "test_the_next_answer_is_no_duplicate_of_the_refused_one",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "an instance cannot go back to just before a refused answer",
+        "engine/operations/rewind.py",
+        '        "AnswerRefused",\n',
+        "",
+        (_REFUSED + "test_an_instance_goes_back_to_before_a_refused_answer_and_past_it",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "a replay gives a reply no place of the command that it answers",
+        "engine/recording/recorder.py",
+        'cause = answered_by(ref, row) if event.direction == "input" else None',
+        'cause = row.cause if event.direction == "input" else None',
+        ("tests/engine/test_occurrences.py",),
+        "memory",
+    ),
+    Mistake(
+        "whoever may send to a history from outside ends its tasks too",
+        "styles/history.py",
+        "from_outside = (StartWorkflow, ExternalEventReceived)",
+        "from_outside = (StartWorkflow, ExternalEventReceived, TaskCompleted)",
+        ("tests/unit/styles/test_history.py",),
     ),
 )

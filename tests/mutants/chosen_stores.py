@@ -146,4 +146,26 @@ STORES: Final = (
         "await transaction.session.run(self._lender.transactions.settings + _SAVEPOINT)",
         ("tests/stores/test_postgres_loans.py",),
     ),
+    Mistake(
+        "a task is open again beside the one that took its place",
+        "stores/commit/task_book.py",
+        'if again is not None and not any(task.status == "open" and task.key == again.key for task in own.values()):',
+        "if again is not None:",
+        (_MEMORY,),
+    ),
+    Mistake(
+        "what an operator read before a key was renewed is written under the new one",
+        "stores/sealed/renewals.py",
+        "newest > (self.began if unit.era is None else unit.era)",
+        "newest > self.began",
+        ("tests/stores/test_renewals.py",),
+    ),
+    Mistake(
+        "the second key of a subject is not known to be a renewed one",
+        "sealing/keys.py",
+        "renewed=generation > 1)",
+        "renewed=generation > 2)",
+        ("tests/stores/test_renewals.py", "tests/engine/test_sealing.py"),
+        "not postgres",
+    ),
 )

@@ -4,7 +4,19 @@ from typing import Any
 
 import pytest
 
-from mainspring import Ask, CancelSchedule, CloseTask, Compensate, Fail, FanOut, Reply, Schedule, Send, StartChild
+from mainspring import (
+    Ask,
+    CancelSchedule,
+    CloseTask,
+    Compensate,
+    Fail,
+    FanOut,
+    RefuseAnswer,
+    Reply,
+    Schedule,
+    Send,
+    StartChild,
+)
 from mainspring.core.decisions import (
     DATA_VALUES,
     FAN_OUT_MOST,
@@ -111,6 +123,7 @@ def test_the_shortest_and_the_longest_delay_are_allowed(after: timedelta) -> Non
         (lambda text: FanOut([], into=Joined, key=text), KEY_CHARACTERS, "FanOut got key="),
         (Fail, REASON_CHARACTERS, "Fail got reason="),
         (Compensate, REASON_CHARACTERS, "Compensate got reason="),
+        (RefuseAnswer, REASON_CHARACTERS, "RefuseAnswer got reason="),
         (lambda text: ask(title=text), TITLE_CHARACTERS, "Ask got title="),
         (lambda text: ask(role=text), KEY_CHARACTERS, "Ask got role="),
         (lambda text: ask(person=text), KEY_CHARACTERS, "Ask got person="),
@@ -267,7 +280,17 @@ def test_a_decision_is_shown_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "decision", [ask(), Reply("yes"), CloseTask("k"), CancelSchedule("k"), Fail("no"), Compensate("no"), IN_A_DAY]
+    "decision",
+    [
+        ask(),
+        Reply("yes"),
+        CloseTask("k"),
+        CancelSchedule("k"),
+        Fail("no"),
+        Compensate("no"),
+        RefuseAnswer("no"),
+        IN_A_DAY,
+    ],
 )
 def test_a_decision_cannot_be_changed(decision: Any) -> None:
     with pytest.raises(AttributeError):
