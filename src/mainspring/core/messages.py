@@ -159,7 +159,7 @@ def message(
 
     def mark(cls: type[T]) -> type[T]:
         declared = MessageType(name or cls.__name__, version, tuple(aliases), tuple(upcasters))
-        if version < 1 or len(declared.upcasters) != version - 1:
+        if len(declared.upcasters) != version - 1:
             raise DefinitionError(
                 cls.__name__,
                 f"is at version {version} and has {len(declared.upcasters)} upcasters",

@@ -55,6 +55,18 @@ class Nested:
 PRICE = Price("p-1", "EUR", 500)
 
 
+def test_a_codec_says_what_it_reads_under_which_names_up_to_which_version() -> None:
+    codec = codec_for(Price, Account)
+    assert codec.versions() == {"Price": 3, "Cost": 3, "Fee": 3, "Account": 2}
+    assert codec.classes() == {"Price": Price, "Cost": Price, "Fee": Price, "Account": Account}
+
+
+def test_what_is_newer_or_unknown_is_not_read_and_what_was_erased_needs_no_type() -> None:
+    codec = codec_for(Price)
+    assert [codec.reads("Fee", version) for version in (1, 3, 4)] == [True, True, False]
+    assert [codec.reads(name, 1) for name in ("Invoice", ERASED_TYPE + "Invoice")] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("version", "body"),
     [
