@@ -251,9 +251,9 @@ ENGINE: Final = (
     ),
     Mistake(
         "the answer behind a refused one is a duplicate of it",
-        "engine/stepping/step_unit.py",
-        "if cause is None and pending.refusal is None else None",
-        "if cause is None else None",
+        "engine/recording/recorder.py",
+        "body=body, message_id=None, detail=encode_detail(detail))",
+        "body=body, detail=encode_detail(detail))",
         (_REFUSED + "test_the_next_answer_is_no_duplicate_of_the_refused_one",),
         _KEYWORD,
     ),

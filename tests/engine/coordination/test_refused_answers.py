@@ -243,14 +243,15 @@ def test_a_task_that_was_closed_or_asked_anew_meanwhile_stays_away(meanwhile: In
     run(main)
 
 
-def test_an_instance_goes_back_to_before_a_refused_answer_and_past_it(make_app: MakeApp) -> None:
+@pytest.mark.parametrize("before", [1, 0])
+def test_an_instance_goes_back_to_before_a_refused_answer_and_past_it(before: int, make_app: MakeApp) -> None:
     async def main() -> None:
         async with app_of(make_app, workflow=GuardedExpenses) as app:
             task, expense = await opened(app), app.instance(GuardedExpenses, "e-1")
             await refused(app, task.id)
             at = len(await events(app))
             await app.send(Pause("e-1"))
-            await expense.reset(at, "the pause was a mistake")
+            await expense.reset(at - before, "the pause was a mistake")
             (again,) = await app.tasks.list()
             await app.tasks.complete(again.id, NOTED, **MANAGER)
             assert await expense.result() == Approved("e-1", "bob")
