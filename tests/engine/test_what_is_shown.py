@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from mainspring.analysis.stuck.reasons import reasons_of
 from mainspring.core.failures import ChildFailed
 from mainspring.errors import InstanceFailedError
 from mainspring.port.records import Ref
+from mainspring.testing.clock import VirtualClock
+from mainspring.testing.samples import Count as Tick
+from mainspring.testing.samples import Counter
 from tests.engine.coordination import expenses, family
 from tests.engine.shop import Break, PlaceOrder, Shop, TimedOut
 from tests.engine.test_stepping import closed_shop
@@ -238,5 +242,20 @@ def test_an_instance_tells_which_tasks_it_waits_for(make_app: MakeApp) -> None:
             task = await expenses.opened(app)
             found = await awaited_of(app.engine.store, await row_of(app, app.instance(expenses.Expenses, "e-1")))
             assert (found.children, found.since, [str(one) for one in found.tasks]) == ([], 0, [task.id])
+
+    run(main)
+
+
+def test_an_instance_began_with_its_first_input_and_was_changed_with_its_last(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        app.add(Counter())
+        async with app:
+            await app.send(Tick("c-1"))
+            clock.advance(60)
+            await app.send(Tick("c-1"))
+            row = await app.instance(Counter, "c-1").row()
+            assert row.updated - row.began == timedelta(seconds=60)
 
     run(main)
