@@ -18,6 +18,7 @@ from mainspring.errors import NoSuchNameError, StoreUnreachableError, WaitTimeou
 from mainspring.port.records import Ref
 from mainspring.port.suspects import SUSPECT
 from mainspring.testing.clock import VirtualClock
+from mainspring.testing.samples import Count, Counter
 from tests.engine.jobs import Done, Job, Start, Work, has_status, job, look_for_work
 from tests.engine.test_paused_workflows import Clock, Hands, Wind
 from tests.support.apps import MakeApp
@@ -243,17 +244,23 @@ def test_what_was_set_aside_is_not_tried_alone_while_it_is_paused(make_app: Make
 def test_the_list_says_what_is_paused_by_whom_since_when_and_how_many_wait(make_app: MakeApp) -> None:
     async def main() -> None:
         clock = VirtualClock()
-        async with job(make_app(clock), done) as app:
+        counting = make_app(clock)
+        counting.add(Counter())
+        async with job(counting, done) as app:
             assert await app.pauses.list() == []
             await app.pauses.pause(Work, "the bank moves", actor="ann")
             await app.send(Start("j-1", 3))
             clock.advance(1)
             await app.pauses.pause("workflow:Job")
             await app.send(Start("j-2"))
+            await app.pauses.pause(Counter)
+            await app.send(Count("c-1"))
+            await app.send(Count("c-2"))
             found = [(one.what, one.reason, one.actor, one.waiting, one.more) for one in await app.pauses.list()]
             assert found == [
                 ("handler:Work", "the bank moves", "ann", 3, False),
                 ("workflow:Job", "by an operator", None, 1, False),
+                ("workflow:Counter", "by an operator", None, 2, False),
             ]
 
     run(main)

@@ -85,7 +85,7 @@ APP: Final = (
         "app/pauses.py",
         "sum(one.count for one in inputs if one.workflow == pause.name), False",
         "sum(one.count for one in inputs), False",
-        ("tests/engine/test_pauses.py", "tests/edges/web/test_pauses.py"),
+        ("tests/engine/test_pauses.py::test_the_list_says_what_is_paused_by_whom_since_when_and_how_many_wait",),
         "not postgres",
     ),
 )

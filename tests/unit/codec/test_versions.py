@@ -61,6 +61,19 @@ def test_a_codec_says_what_it_reads_under_which_names_up_to_which_version() -> N
     assert codec.classes() == {"Price": Price, "Cost": Price, "Fee": Price, "Account": Account}
 
 
+def test_who_calls_authors_code_with_care_is_given_what_reads_an_older_version() -> None:
+    called: list[tuple[str, int]] = []
+
+    def carefully(decode: Any, name: str, version: Any, body: bytes) -> Any:
+        called.append((name, version))
+        return decode(version, body)
+
+    codec = Codec(older=carefully)
+    codec.register(Account)
+    assert codec.decode("Account", 1, b'{"digits":7}') == codec.decode("Account", 2, b'{"number":"7"}') == Account("7")
+    assert called == [("Account", 1)]
+
+
 def test_what_is_newer_or_unknown_is_not_read_and_what_was_erased_needs_no_type() -> None:
     codec = codec_for(Price)
     assert [codec.reads("Fee", version) for version in (1, 3, 4)] == [True, True, False]
