@@ -8,7 +8,6 @@ import pytest
 
 from mainspring import Complete, Fail, Mainspring, Receipt, Schedule, Send
 from mainspring.codec import Codec
-from mainspring.core.decisions import LONGEST_DELAY
 from mainspring.core.definition import definition_of
 from mainspring.core.events import Completed, Failed, Occurrence, Scheduled, Sent
 from mainspring.core.failures import SendFailed
@@ -17,7 +16,8 @@ from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.core.step import step
 from mainspring.errors import DefinitionError, InstanceEndedError, InvalidDecisionError
-from mainspring.styles.history import History, HistoryWorkflow
+from mainspring.styles.history import HistoryWorkflow
+from mainspring.styles.history_events import History
 from mainspring.styles.history_words import (
     CompleteWorkflow,
     ExternalEventReceived,
@@ -383,40 +383,6 @@ def test_another_way_with_failures_is_refused() -> None:
 
         class Wrong(HistoryWorkflow):
             on_task_error = "retry"  # type: ignore[assignment]
-
-
-# ---- delays
-
-
-LONG = LONGEST_DELAY - timedelta(microseconds=1)
-
-
-@pytest.mark.parametrize(
-    ("delay", "due"),
-    [
-        (90, timedelta(seconds=90)),
-        (0.5, timedelta(seconds=0.5)),
-        (0, timedelta(0)),
-        (timedelta(hours=1), timedelta(hours=1)),
-        (LONGEST_DELAY.total_seconds(), LONGEST_DELAY),
-        (LONG, LONG),
-    ],
-)
-def test_a_delay_is_seconds_or_a_timedelta(delay: Any, due: timedelta) -> None:
-    class Sleepy(HistoryWorkflow):
-        def decide(self, events: History) -> list[HistoryCommand]:
-            return [StartTimer("nap", delay)]
-
-    given(Sleepy()).when(STARTED).then(Schedule(TimerFired("nap"), after=due, key="nap"))
-
-
-@pytest.mark.parametrize("delay", [float("nan"), float("inf"), -1, -0.5, True, "90", None, timedelta(-1), 10**400])
-def test_a_delay_that_is_none_is_refused_with_the_name_of_the_timer(delay: Any) -> None:
-    class Sleepy(HistoryWorkflow):
-        def decide(self, events: History) -> list[HistoryCommand]:
-            return [StartTimer("nap", delay)]
-
-    given(Sleepy()).when(STARTED).then_raises(InvalidDecisionError, match="starts the timer 'nap' with a delay of")
 
 
 # ---- tests in the words of the style
