@@ -125,5 +125,5 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Tests wait almost half of their time, for a server or for a process: two share a core."""
-    return 2 * (os.cpu_count() or 1)
+    """Tests wait almost half of their time, for a server or for a process: three share a core."""
+    return 3 * (os.cpu_count() or 1)
