@@ -12,6 +12,11 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from mainspring.core.failures import SendFailed
+from mainspring.core.messages import message
+
+# What a second version of a word means, older releases decide otherwise: they do not know that a task may be ended from
+# elsewhere, and once only, nor that a handler that gave up has failed. Its form is that of the first.
+_meant_anew = message(version=2, upcasters=[lambda body: body])
 
 
 class _Word(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
@@ -31,6 +36,7 @@ class _Addressed(_Word, frozen=True, kw_only=True):
     workflow_id: str | None = None
 
 
+@_meant_anew
 class StartWorkflow(_Word, frozen=True):
     """Input: begin."""
 
@@ -38,6 +44,7 @@ class StartWorkflow(_Word, frozen=True):
     input: Any
 
 
+@_meant_anew
 class TaskCompleted(_Addressed, frozen=True):
     """Input and event: a task was done. A handler of RunTask returns it; sent from elsewhere it has a `workflow_id`."""
 
@@ -46,6 +53,7 @@ class TaskCompleted(_Addressed, frozen=True):
     timestamp: float = 0.0
 
 
+@_meant_anew
 class TaskFailed(_Addressed, frozen=True):
     """Input and event: a task could not be done."""
 
@@ -70,6 +78,7 @@ class ExternalEventReceived(_Word, frozen=True):
     timestamp: float = 0.0
 
 
+@_meant_anew
 class RunTask(_Word, frozen=True):
     """Output: what a handler is asked to do."""
 
