@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import Context, Mainspring, Retry
-from mainspring.errors import DoNotRetryError, InstanceFailedError, WiringError
+from mainspring.errors import DoNotRetryError, InstanceFailedError, InstanceSuspendedError, WiringError
 from mainspring.styles.history import HistoryWorkflow
 from mainspring.styles.history_events import History
 from mainspring.styles.history_tasks import Tasks
@@ -210,3 +210,35 @@ def test_after_a_crash_the_functions_go_on_and_repeat_no_task(make_app: MakeApp,
 
     run(main)
     assert before + after == list(WAY)
+
+
+class Heedless(Errand):
+    """Has no case for a task that failed."""
+
+    name = "Errand"
+
+    def decide(self, events: History) -> list[HistoryCommand]:
+        return [CompleteWorkflow(None)] if events.result_of("t-1") else [ScheduleTask("t-1", "walk", None)]
+
+
+def test_a_failure_that_decide_has_no_case_for_suspends_until_the_code_is_mended(make_app: MakeApp) -> None:
+    tasks = Tasks()
+
+    @tasks("walk")
+    async def walk(input: Any) -> None:
+        raise DoNotRetryError("it rains")
+
+    async def main() -> None:
+        app = make_app()
+        app.add(Heedless())
+        app.handler(tasks.run)
+        async with app:
+            with pytest.raises(InstanceSuspendedError, match="no transition for TaskFailed"):
+                await (await app.send(StartWorkflow("walk-1", ["walk", None]))).result()
+        async with errands(make_app(), tasks) as mended:
+            await mended.instance(Errand, "walk-1").resume()
+            with pytest.raises(InstanceFailedError, match="it rains"):
+                await mended.instance(Errand, "walk-1").result()
+            assert await mended.dead_letters() == []
+
+    run(main)

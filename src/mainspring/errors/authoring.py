@@ -7,6 +7,7 @@ from typing import Any, Final
 from mainspring.errors.base import MainspringError, names, shown, told
 
 _TAKE_OR_ASK: Final = "Take the value from the message, or ask a handler for it."
+_NO_CASE: Final = "Add a case to decide, return [] there if nothing is to be decided"
 _PARAMETERS: Final = {"inputs": "first", "states": "second", "outputs": "third", "results": "fourth"}
 
 
@@ -102,12 +103,11 @@ class RouteError(MainspringError):
 class UnknownTransitionError(StepError):
     """decide has no case for this message in this state."""
 
-    def __init__(self, workflow: str, message: object, state: object) -> None:
+    def __init__(self, workflow: str, message: object, state: object, fix: str = _NO_CASE) -> None:
         super().__init__(
             workflow,
             f"has no transition for {type(message).__name__} in state {type(state).__name__}.",
-            "Add a case to decide, return [] there if nothing is to be decided, "
-            'or set unknown_transition = "ignore" on the class.',
+            f'{fix}, or set unknown_transition = "ignore" on the class.',
             message=message,
             state=state,
         )

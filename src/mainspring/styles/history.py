@@ -15,7 +15,7 @@ from mainspring.core.definition import definition_of
 from mainspring.core.events import Completed, Event, Failed, Occurrence, Received, Scheduled, Sent
 from mainspring.core.failures import SendFailed
 from mainspring.core.workflow import Workflow
-from mainspring.errors import DefinitionError, InvalidDecisionError, shown
+from mainspring.errors import DefinitionError, InvalidDecisionError, UnknownTransitionError, shown
 from mainspring.styles.history_events import History
 from mainspring.styles.history_words import (
     CompleteWorkflow,
@@ -48,6 +48,11 @@ _INPUTS_OF_THE_DEAF: Final[Any] = StartWorkflow | TaskCompleted | TaskFailed | T
 
 # What says that there are no more attempts says nothing of why.
 _NO_MORE: Final = "DoNotRetryError: "
+
+_UNHEEDED: Final = (
+    "Nothing is under way any more, and it would wait for ever: give decide a case for TaskFailed, "
+    "return [WaitForEvent(…)] there if it waits for somebody outside"
+)
 
 
 class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput, Any]):
@@ -106,12 +111,19 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput, Any]):
     def result_of(self, result: Any, /) -> Any:
         return result.value if isinstance(result, WorkflowResult) else result
 
-    def decide_on(self, asked: Occurrence[Received[Any]], state: History, /) -> list[_Decision]:
+    def decide_on(self, asked: Occurrence[Received[Any]], state: History, /) -> list[_Decision] | None:
         happened = _entered(asked.event.message, asked, state)
         if happened is None:
             return []
-        events = state.before(happened)
-        return list(_new_decisions(definition_of(type(self)).name, events, self.decide(events)))
+        events, definition = state.before(happened), definition_of(type(self))
+        commands = self.decide(events)
+        decided = list(_new_decisions(definition.name, events, commands))
+        if decided or isinstance(happened, ExternalEventReceived) or any(isinstance(c, WaitForEvent) for c in commands):
+            return decided
+        failed = events.unheeded()
+        if failed is None or definition.unknown_transition == "ignore":
+            return [] if failed is None else None
+        raise UnknownTransitionError(definition.name, failed, events, _UNHEEDED)
 
     def evolve(self, state: History, event: Occurrence[_Event], /) -> History | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         happened = _happened(event, state)

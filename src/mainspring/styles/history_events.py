@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
@@ -164,6 +165,23 @@ class History(Sequence[HistoryEvent]):
     def task_at(self, position: int | None) -> str | None:
         """Return the id of the task that was handed out at a position of the stream."""
         return self._log.tasks.get(position or 0)
+
+    def unheeded(self) -> TaskFailed | None:
+        """Return the last failure if nothing was begun since, no task is open and no timer runs."""
+        (failed, place), (done, _), (fired, _) = map(self._seen, (TaskFailed, TaskCompleted, TimerFired))
+        (tasks, task), (timers, timer) = map(self._seen, (TaskScheduled, TimerScheduled))
+        if max(task, timer) > place or failed + done + fired < tasks + timers:
+            return None
+        last = self[place] if failed else None
+        return last if isinstance(last, TaskFailed) else None
+
+    def _seen(self, kind: type[HistoryEvent]) -> tuple[int, int]:
+        """Return how many events of a kind there are, and the place of the last one; -1 if there is none."""
+        places = self._log.kinds.get(kind, ())
+        count = bisect_left(places, self._length)
+        if isinstance(self._last, kind):
+            return count + 1, self._length
+        return count, places[count - 1] if count else -1
 
     def _first(self, kind: str, id: str) -> Any:
         place = self._log.places.get((kind, id))

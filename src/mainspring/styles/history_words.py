@@ -150,7 +150,7 @@ class StartTimer(_Word, frozen=True):
 
 
 class WaitForEvent(_Word, frozen=True):
-    """Command: nothing to do but wait. It is there for the reader."""
+    """Command: nothing to do but wait for somebody outside. Behind a failed task it says that this is meant."""
 
     event_name: str
 
