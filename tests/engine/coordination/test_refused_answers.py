@@ -31,6 +31,7 @@ from tests.engine.coordination.expenses import (
     Open,
     Pause,
     Reject,
+    Remind,
     app_of,
     events,
     opened,
@@ -226,13 +227,17 @@ def test_an_answer_that_waited_while_its_instance_was_suspended_is_refused_when_
     run(main)
 
 
+@pytest.mark.parametrize("workflow", [GuardedExpenses, ForgetfulGuardedExpenses])
 @pytest.mark.parametrize("meanwhile", [Pause("e-1"), Escalate("e-1")])
-def test_a_task_that_was_closed_or_asked_anew_meanwhile_stays_away(meanwhile: Input, make_app: MakeApp) -> None:
+def test_a_task_that_was_closed_or_asked_anew_meanwhile_stays_away(
+    meanwhile: Input, workflow: type[Expenses], make_app: MakeApp
+) -> None:
     async def main() -> None:
-        async with app_of(make_app, workflow=GuardedExpenses) as app:
-            task, expense = await opened(app), app.instance(GuardedExpenses, "e-1")
+        async with app_of(make_app, workflow=workflow) as app:
+            task, expense = await opened(app), app.instance(workflow, "e-1")
             await expense.suspend("a look at it")
-            await app.send(meanwhile)
+            for message in (meanwhile, Remind("e-1")):
+                await app.send(message)
             await app.tasks.complete(task.id, BARE, **MANAGER)
             await expense.resume()
             await seen(app)

@@ -61,24 +61,28 @@ def still_open(events: Iterable[tuple[EventRow, str | None]]) -> list[EventRow]:
 
 
 async def asked_still(store: Store, answer: Pending) -> int | None:
-    """Return the version of the task that a message answers, unless it was closed or asked anew since."""
+    """Return the version of the task that a message answers, unless it was closed or asked anew since.
+
+    Where the history is not kept, what came since is there for as long as an answer waits, and what asked may be gone.
+    """
     task = caused_by(answer.ref, answer.context)
-    rows = live(await whole_stream(store, answer.ref))
-    open = still_open((event, read_detail(event.detail).key) for event in rows if event.detail is not None)
+    rows = await whole_stream(store, answer.ref)
+    counting = live(rows)
+    if task is None or task in {row.version for row in rows} - {row.version for row in counting}:
+        return None
+    since = [(row, read_detail(row.detail).key) for row in counting if row.version > task and row.detail is not None]
+    open = still_open([(EventRow(task, "Asked", 0), answer.context.task), *since])
     return task if task in {event.version for event in open} else None
 
 
 def unread_task(answer: Pending, lane: Lane) -> Callable[[Store], Awaitable[None]] | None:
     """Return what has to be read before an answer can be refused: whether the task that it has ended is asked still.
 
-    One that comes through its task has not ended it. Of a trimmed stream nothing can be read: it is open again.
+    One that comes through its task has not ended it.
     """
-    if answer.task_answer is not None or answer.asked_at[0] == lane.version:
-        return None
-    if lane.trims:
-        answer.asked_at = lane.version, caused_by(answer.ref, answer.context)
-        return None
     version = lane.version
+    if answer.task_answer is not None or answer.asked_at[0] == version:
+        return None
 
     async def read(store: Store) -> None:
         answer.asked_at = version, await asked_still(store, answer)

@@ -43,8 +43,8 @@ class Unit(Struct, frozen=True, gc=False):
     was read, where that is kept in memory (see `Upkeep.era`).
 
     `trims` removes events up to `expected_version`, as far back as `trim_after` says: all but those with a message id
-    (a redelivery is still known) or an actor, those that an output or a dead letter points to, and the inputs that
-    these were decided for. Its snapshot has an empty fingerprint.
+    (a redelivery is still known) or an actor, those that an output or a dead letter points to, the inputs that these
+    were decided for, and, while an answer waits, what asked or closed tasks. Its snapshot has an empty fingerprint.
 
     >>> Unit("W", "i").expected_version is None
     True

@@ -102,6 +102,9 @@ class Instance:
     def trim(self, after: int, upto: int, pinned: set[int]) -> None:
         """Remove events behind a version up to another that nothing needs any more."""
         needed = pinned | {cause for version in pinned if (cause := self.events[version].cause) is not None}
+        if any(waiting.row.kind == "answer" for waiting in self.inbox.values()):
+            # Refused, it opens its task again if that is asked still.
+            needed |= {version for version, event in self.events.items() if event.event in ("Asked", "TaskClosed")}
         for version in range(after + 1, upto + 1):
             event = self.events.get(version)
             if event and event.message_id is None and event.actor is None and version not in needed:

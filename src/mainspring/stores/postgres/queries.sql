@@ -532,11 +532,11 @@ ON CONFLICT (instance) DO UPDATE SET
     checksum = excluded.checksum;
 
 -- name: trim_events
--- Behind a version up to another: what no message id, no person and no output or dead letter has to do with.
+-- Behind a version up to another: what no message id, no person, no output, dead letter or waiting answer has to do with.
 WITH wanted AS MATERIALIZED (
-    SELECT n.instance, n.after, n.version, i.id
+    SELECT n.instance, n.after, n.version, i.id, i.name
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n (instance, after, version)
-    CROSS JOIN LATERAL (SELECT id FROM mainspring.instances WHERE key = n.instance OFFSET 0) AS i
+    CROSS JOIN LATERAL (SELECT id, name FROM mainspring.instances WHERE key = n.instance OFFSET 0) AS i
 ), pinned AS MATERIALIZED (
     SELECT w.instance, o.version FROM wanted AS w
     CROSS JOIN LATERAL (SELECT version FROM mainspring.outbox WHERE instance = w.instance OFFSET 0) AS o
@@ -554,16 +554,24 @@ WITH wanted AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT cause FROM mainspring.events WHERE instance = p.instance AND version = p.version OFFSET 0
     ) AS e
+), answered AS MATERIALIZED (
+    SELECT w.instance FROM wanted AS w
+    CROSS JOIN LATERAL (
+        SELECT FROM mainspring.inbox WHERE name = w.name AND kind = 'answer' LIMIT 1
+    ) AS x
 )
 DELETE FROM mainspring.events WHERE ctid = ANY (ARRAY(
     SELECT e.ctid FROM wanted AS w
     CROSS JOIN LATERAL (
-        SELECT ctid, version FROM mainspring.events
+        SELECT ctid, version, event FROM mainspring.events
         WHERE instance = w.instance AND version > w.after AND version <= w.version
             AND message_id IS NULL AND actor IS NULL
         OFFSET 0
     ) AS e
     WHERE NOT EXISTS (SELECT FROM needed AS n WHERE n.instance = w.instance AND n.version = e.version)
+        AND NOT (
+            e.event IN ('Asked', 'TaskClosed') AND EXISTS (SELECT FROM answered AS a WHERE a.instance = w.instance)
+        )
 ));
 
 -- name: replace_results

@@ -331,7 +331,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?);
 
 
 -- name: trim_events
--- Behind a version up to another: what no message id, no person and no output or dead letter has to do with.
+-- Behind a version up to another: what no message id, no person, no output, dead letter or waiting answer has to do with.
 WITH pinned (version) AS MATERIALIZED (
     SELECT version FROM outbox WHERE instance = ?1
     UNION
@@ -346,6 +346,14 @@ WHERE instance = ?1 AND version > ?2 AND version <= ?3 AND message_id IS NULL AN
         SELECT e.cause FROM pinned AS p CROSS JOIN events AS e INDEXED BY events_by_version
         ON e.instance = ?1 AND e.version = p.version
         WHERE e.cause IS NOT NULL
+    )
+    AND NOT (
+        event IN ('Asked', 'TaskClosed')
+        AND EXISTS (
+            SELECT 1 FROM instances AS i CROSS JOIN inbox AS x INDEXED BY inbox_by_instance
+            ON x.workflow = i.workflow AND x.instance = i.id
+            WHERE i.key = ?1 AND x.kind = 'answer'
+        )
     );
 
 -- ---------------------------------------------------------------- claiming

@@ -134,6 +134,18 @@ class TrimmingTests(Suite):
         assert await rig.versions() == [2, 3, 4]
 
     @behaviour
+    async def test_what_became_of_tasks_stays_while_an_answer_waits(self, rig: Rig) -> None:
+        """Refused, it opens its task again; not if that was closed or asked anew since."""
+        await rig.done(_trimming("m-1"))
+        rows = (EventRow(3, "TaskClosed", 0), EventRow(4, "Asked", 0), EventRow(5, "Resumed", 0))
+        await rig.done(Unit(order().workflow, order().id, expected_version=2, events=rows))
+        (committed,) = await rig.done(accept("a-1", kind="answer"))
+        await rig.done(_trimming("m-2", after=5, direct=False))
+        assert await rig.versions() == [2, 3, 4, 6]
+        await rig.done(_trimming("m-3", after=6, direct=False, consumes=committed.positions[0]))
+        assert await rig.versions() == [2, 6, 7]
+
+    @behaviour
     async def test_pages_and_the_feed_go_over_what_is_gone(self, rig: Rig) -> None:
         for n in range(1, 6):
             await rig.done(_trimming(f"m-{n}", after=n if n > 1 else 0))
