@@ -416,3 +416,30 @@ def test_a_timers_message_comes_from_outside_unless_the_workflow_names_what_does
             return (await client.post("/api/messages/Escalate", json={"id": "e-1"}, headers=ANN)).status_code
 
     assert [asyncio.run(status(workflow)) for workflow in (Expenses(), Closed())] == [200, 403]
+
+
+class OtherLeave(OpenLeave):
+    """Another workflow that takes the same messages, and lets another system grant leave."""
+
+    name = "OtherLeave"
+
+
+def test_only_the_workflow_that_is_named_says_what_comes_from_outside(tmp_path: Path) -> None:
+    async def main() -> None:
+        app = app_of(tmp_path, LeaveRequests(), OtherLeave())
+        async with served(app, access=ACCESS) as client:
+            for name in ("LeaveRequests", "OtherLeave"):
+                asked = {"leave_id": "l-1"}
+                begun = await client.post(f"/api/messages/RequestLeave?workflow={name}", json=asked, headers=ANN)
+                assert begun.status_code == 200
+            for way in ("messages", "requests"):
+                refused = await client.post(f"/api/{way}/Leave?workflow=LeaveRequests", json=GRANTED, headers=ANN)
+                assert refused.status_code == 403, refused.text
+            neither = await client.post("/api/messages/Leave", json=GRANTED, headers=ANN)
+            assert "taken by several workflows" in neither.json()["detail"]
+            taken = await client.post("/api/messages/Leave?workflow=OtherLeave", json=GRANTED, headers=ANN)
+            assert taken.status_code == 200, taken.text
+            assert (await app.instance_at("OtherLeave/l-1").row()).status == "completed"
+            assert (await app.instance_at("LeaveRequests/l-1").row()).status == "running"
+
+    run(main)

@@ -30,7 +30,6 @@ from mainspring.core.messages import type_of
 from mainspring.engine.handlers.policies import limits
 from mainspring.engine.handlers.policies.checks import check_duration
 from mainspring.engine.handlers.policies.limits import RateLimit
-from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.errors import SettingError, StoreError, WiringError
 from mainspring.port.records import DeadLetter
 
@@ -158,7 +157,6 @@ class Hook:
         registry = self._app.registry
         if not registry.takers(message) and not registry.has_subscribers(message):
             raise WiringError(f"Nobody takes {type(message).__name__}", "Add a workflow that has it among its inputs.")
-        check_outside(registry.takers(message), message)
         await publish_outside(self._app, message, id=id, actor=actor)
 
 

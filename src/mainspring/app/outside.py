@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.app.instance import Receipt
 from mainspring.core.messages import MessageType, type_of
-from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.registry import is_internal
 from mainspring.errors import WiringError
 
@@ -38,21 +37,6 @@ def read_message(app: Mainspring, type_name: str, body: bytes) -> Any:
     return app.registry.codec.decode_outside(declared.name, declared.version, body)
 
 
-def sent_message(app: Mainspring, type_name: str, body: bytes) -> Any:
-    """Return a message that comes from outside, or refuse one that its workflow does not take from there.
-
-    >>> from mainspring import Mainspring
-    >>> from mainspring.testing.samples import LeaveRequests
-    >>> app = Mainspring("memory://")
-    >>> app.add(LeaveRequests())
-    >>> sent_message(app, "RequestLeave", b'{"leave_id": "l-1"}')
-    RequestLeave(leave_id='l-1')
-    """
-    message = read_message(app, type_name, body)
-    check_outside(app.registry.takers(message), message)
-    return message
-
-
 async def send_outside(
     app: Mainspring,
     message: Any,
@@ -63,7 +47,7 @@ async def send_outside(
     expected_position: int | None = None,
     workflow: str | None = None,
 ) -> Receipt[Any]:
-    """Send what comes from outside, and return when it is durable."""
+    """Send what comes from outside, if its workflow takes it from there, and return when it is durable."""
     intake = app.engine.intake
     pending = intake.sent(
         message,
@@ -79,7 +63,7 @@ async def send_outside(
 
 
 async def publish_outside(app: Mainspring, message: Any, *, id: str | None, actor: str | None) -> list[Receipt[Any]]:
-    """Publish what comes from outside, and return when it is durable."""
+    """Publish what comes from outside, if all take it from there, and return when it is durable."""
     intake = app.engine.intake
     wanted = intake.published(message, id=id, actor=actor, outside=True)
     await asyncio.gather(*(intake.answered(pending) for pending in wanted))

@@ -8,7 +8,7 @@ import click
 
 from mainspring.app import Mainspring, Receipt
 from mainspring.app.commands import command
-from mainspring.app.outside import send_outside, sent_message
+from mainspring.app.outside import read_message, send_outside
 from mainspring.cli.failures import REFUSED, MisuseError, one_line
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, given, json_option
@@ -99,6 +99,6 @@ def message_from(app: Mainspring, type_name: str, body: bytes) -> Any:
     mainspring.cli.failures.MisuseError: No workflow takes Cuont. Did you mean Count?
     """
     try:
-        return sent_message(app, type_name, body)
+        return read_message(app, type_name, body)
     except (CodecError, WiringError) as error:
         raise MisuseError(one_line(str(error))) from None

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import json
 
 from mainspring.app import Receipt
-from mainspring.app.outside import publish_outside, send_outside, sent_message
+from mainspring.app.outside import publish_outside, read_message, send_outside
 from mainspring.app.requests import request as requested
 from mainspring.web import models
 from mainspring.web.instances import loaded
@@ -55,7 +55,7 @@ def routes(served: Served) -> APIRouter:
         With the same id it is taken once, however often it is sent; a different message under that id is refused.
         With If-Match it is taken only if the instance is where it was read, and no input waits there.
         """
-        message = sent_message(app, type, await request.body())
+        message = read_message(app, type, await request.body())
         return answer(_taken(await send_outside(app, message, id=id, actor=actor, **conditions)))
 
     @router.post(
@@ -67,7 +67,7 @@ def routes(served: Served) -> APIRouter:
     )
     async def publish(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
         """Publish an event to every workflow that takes it."""
-        message = sent_message(app, type, await request.body())
+        message = read_message(app, type, await request.body())
         receipts = await publish_outside(app, message, id=id, actor=actor)
         return answer(models.Published([_taken(receipt) for receipt in receipts]))
 
@@ -87,7 +87,7 @@ def routes(served: Served) -> APIRouter:
         wait: Wait = WAIT_SECONDS,
     ) -> Response:
         """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
-        message = sent_message(app, type, await request.body())
+        message = read_message(app, type, await request.body())
         reply = await requested(app, message, timeout=_seconds(wait), id=id, actor=actor, **conditions, outside=True)
         return answer(models.Replied(_document(served, reply)))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mainspring.core.messages import Kind
+from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.inputs.pending import Answer, Pending
 from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.engine.inputs.refusals import precondition
@@ -111,9 +112,12 @@ class Envelopes:
         outside: bool = False,
     ) -> Pending:
         """Return a sent message as the input of the one workflow that takes it, or of the one that is named."""
+        taker = self.taker(message, workflow)
+        if outside:
+            check_outside((taker,), message)
         pending = self.envelop(
             message,
-            self.taker(message, workflow),
+            taker,
             id=id,
             actor=actor,
             correlation_id=correlation_id,
@@ -141,6 +145,8 @@ class Envelopes:
         """
         own = self._runtime.new_id() if id is None else checked_message_id(id)
         registry = self._registry
+        if outside:
+            check_outside(registry.takers(message), message)
         if registry.has_subscribers(message):
             registry.add_publication()
             takers, instance = [registry.workflows[PUBLICATION]], own
