@@ -298,7 +298,8 @@ class Form(Struct, frozen=True):
 class TaskOutcome(Struct, frozen=True):
     """How a task was answered: by which person, when, with which message. `first` says whether by this very call.
 
-    `status` is that of the receipt: `stepped`, `accepted` or `suspended` for the first, `duplicate` for the others.
+    `status` is that of the receipt: `stepped`, `accepted` or `suspended` for the first; for the others `duplicate`, or
+    `accepted` while the first waits to be taken: if it is refused, the task is open again.
 
     >>> from datetime import UTC
     >>> TaskOutcome("Leave/l-1/3", True, "stepped", "ann", datetime(2026, 1, 1, tzinfo=UTC), "Grant", None).answered_by

@@ -156,7 +156,8 @@ class Tasks:
 
         `answer` is a message, or the name of its type with the form's `fields`. It goes to the instance that asked, and
         one for which `route` names another instance is refused. Of many answers one wins: the others change nothing,
-        and get the outcome of the first. One that the workflow refuses is a TaskRefusedError with its reason.
+        and get the outcome of the first: `duplicate`, or `accepted` while that waits to be taken, and may be refused.
+        One that the workflow refuses is a TaskRefusedError with its reason.
         """
         row = await self._row(id)
         message = self._message(row, answer, fields) if isinstance(answer, str) else answer
@@ -205,18 +206,20 @@ class Tasks:
     async def _outcome_of_first(self, row: TaskRow, actor: str | None) -> TaskOutcome:
         if row.status != "answered":
             raise TaskRefusedError(str(row), row.status, actor)
+        engine = self._app.engine
+        # The inbox first: it goes from there to the stream, and must not be missed on its way.
+        for input in await engine.store.inbox(Ref(row.workflow, row.instance), INPUTS_PER_READ):
+            if _is_answer(row, input):
+                waits = engine.registry.codec.decode(input.type, input.type_version, input.body)
+                return _outcome(row, "accepted", waits, first=False)
         return _outcome(row, "duplicate", await self._given(row), first=False)
 
     async def _given(self, row: TaskRow) -> Any:
-        """Return the message that answered a task: from the inbox while it waits, from the stream after its step.
+        """Return the message that answered a task, from the stream.
 
         Where its instance ended before, it is a dead letter. None: that was discarded, or there are too many of them.
         """
         engine, ref = self._app.engine, Ref(row.workflow, row.instance)
-        # The inbox first: it goes from there to the stream, and must not be missed on its way.
-        for input in await engine.store.inbox(ref, INPUTS_PER_READ):
-            if _is_answer(row, input):
-                return engine.registry.codec.decode(input.type, input.type_version, input.body)
         after = row.version
         while events := await engine.store.stream(ref, after, EVENTS_PER_READ):
             for event in events:

@@ -158,7 +158,8 @@ def _answer(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[T
         else:
             before = "" if outcome.first else "before, "
             answered_by = visible(outcome.answered_by)
-            click.echo(f"task {outcome.id}: answered {before}by {answered_by} with {outcome.answer}")
+            waits = ", which waits to be taken" if before and outcome.status == "accepted" else ""
+            click.echo(f"task {outcome.id}: answered {before}by {answered_by} with {outcome.answer}{waits}")
 
     with_app(address, use)
 

@@ -41,6 +41,7 @@ from mainspring.errors import (
     InvalidDecisionError,
     LeftError,
     TooManyOutputsError,
+    UnaskedRefusalError,
     UndeclaredInputError,
     UndeclaredOutputError,
     UnknownTransitionError,
@@ -202,7 +203,7 @@ def _check_decisions(
         elif isinstance(decision, Ask):
             asked.append(decision.task_key)
         elif isinstance(decision, RefuseAnswer):
-            _check_refusal(definition, decisions, envelope, begins)
+            _check_refusal(definition, decision, decisions, envelope, begins)
     if asked and len(set(asked)) < len(asked):
         raise InvalidDecisionError(
             f"{definition.name} asks twice under one key in one step: {shown(asked, 200)}",
@@ -211,7 +212,11 @@ def _check_decisions(
 
 
 def _check_refusal(
-    definition: Definition, decisions: Decisions[Any, Any], envelope: Envelope[Any], begins: bool
+    definition: Definition,
+    refusal: RefuseAnswer,
+    decisions: Decisions[Any, Any],
+    envelope: Envelope[Any],
+    begins: bool,
 ) -> None:
     if len(decisions) > 1:
         raise InvalidDecisionError(
@@ -219,10 +224,7 @@ def _check_refusal(
             "Return [RefuseAnswer(…)] alone: what is refused changes nothing.",
         )
     if envelope.task is None or begins:
-        raise InvalidDecisionError(
-            f"{definition.name} refuses {shown(envelope.message, 200)}, which answers no task",
-            "Refuse where `Envelope.task` names a task, and let anything else be ignored (`return []`) or fail.",
-        )
+        raise UnaskedRefusalError(definition.name, shown(envelope.message, 200), refusal.reason)
 
 
 def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> str | None:

@@ -3,6 +3,7 @@
 MainspringError
 ├── DefinitionError             a workflow class is written in a way that cannot work
 ├── InvalidDecisionError        a decision was built or returned wrongly
+│   └── UnaskedRefusalError     decide refused a message that answers no task
 ├── AttributeValueError         an attribute that cannot be indexed or searched for
 ├── StepError                   a step could not be taken; nothing was recorded
 │   ├── LeftError               decide, evolve or attributes was left by what ends a process
@@ -83,6 +84,7 @@ from mainspring.errors.authoring import (
     StepBudgetError,
     StepError,
     TooManyOutputsError,
+    UnaskedRefusalError,
     UndeclaredInputError,
     UndeclaredOutputError,
     UnknownTransitionError,
@@ -200,6 +202,7 @@ __all__ = [
     "StoreUnreachableError",
     "TaskRefusedError",
     "TooManyOutputsError",
+    "UnaskedRefusalError",
     "UndeclaredInputError",
     "UndeclaredOutputError",
     "UnexpectedReplyError",

@@ -38,6 +38,21 @@ class InvalidDecisionError(MainspringError):
         super().__init__(f"{problem}. {fix}")
 
 
+class UnaskedRefusalError(InvalidDecisionError):
+    """decide refused a message that answers no task. One that was sent becomes a dead letter that says so.
+
+    >>> UnaskedRefusalError("Expenses", "Approve('e-1')", "a note is missing").reason
+    'a note is missing'
+    """
+
+    def __init__(self, workflow: str, message: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"{workflow} refuses {message}, which answers no task: {reason}",
+            "Answer the task; or refuse only where `Envelope.task` names one, and decide otherwise where it does not.",
+        )
+
+
 class AttributeValueError(MainspringError):
     """An attribute that cannot be indexed, or a search for one that makes no sense.
 

@@ -132,6 +132,7 @@ function Told({ outcome }: { outcome: TaskOutcome }): JSX.Element {
   return (
     <p class="note good" role="status">
       {outcome.first ? `Answered with ${outcome.answer}.` : `${outcome.answered_by} was first, with ${outcome.answer}; nothing was changed.`}
+      {!outcome.first && outcome.status === "accepted" && " That answer waits to be taken: if it is refused, the task is open again."}
     </p>
   );
 }

@@ -18,10 +18,11 @@ from mainspring import (
 from mainspring.core.events import AnswerRefused
 from mainspring.core.story import tell
 from mainspring.engine.recording import event_rows
-from mainspring.errors import TaskRefusedError
+from mainspring.errors import InstanceFailedError, TaskRefusedError
 from mainspring.testing.clock import VirtualClock
 from tests.engine.coordination.expenses import (
     APPROVAL,
+    DAY,
     MANAGER,
     Approve,
     Approved,
@@ -32,6 +33,7 @@ from tests.engine.coordination.expenses import (
     Pause,
     Reject,
     Remind,
+    Submit,
     app_of,
     events,
     opened,
@@ -218,6 +220,8 @@ def test_an_answer_that_waited_while_its_instance_was_suspended_is_refused_when_
             await expense.suspend("a look at it")
             assert (await app.tasks.complete(task.id, BARE, **MANAGER)).status == "suspended"
             assert (await app.tasks.get(task.id)).status == "answered"
+            behind = await app.tasks.complete(task.id, NOTED, actor="cho", roles=["manager"])
+            assert (behind.first, behind.status, behind.message) == (False, "accepted", BARE)
             await expense.resume()
             await seen(app)
             assert (await app.tasks.get(task.id)).status == "open"
@@ -282,27 +286,73 @@ def test_a_release_that_does_not_know_refused_answers_leaves_the_instance_to_new
     run(main)
 
 
-def test_a_refusal_where_nobody_was_asked_or_with_other_decisions_is_a_mistake_of_the_author(
-    make_app: MakeApp,
-) -> None:
-    class HastyExpenses(Expenses):
-        def decide(self, envelope: Envelope[Input], state: Open) -> Decisions[Input, Approved] | None:
-            match envelope.message:
-                case Pause():
-                    return [RefuseAnswer(WHY)]
-                case Approve():
-                    return [CloseTask(APPROVAL), RefuseAnswer(WHY)]
-                case _:
-                    return super().decide(envelope, state)
+class UnaskedExpenses(Expenses):
+    """Refuses what answers no task."""
 
+    from_outside = Submit | Approve | Pause
+
+    def decide(self, envelope: Envelope[Input], state: Open) -> Decisions[Input, Approved] | None:
+        match envelope.message:
+            case Pause() | Remind() | Approve(note=""):
+                return [RefuseAnswer(WHY)]
+            case Approve():
+                return [CloseTask(APPROVAL), RefuseAnswer(WHY)]
+            case Submit(amount=0):
+                return [RefuseAnswer(WHY)]
+            case _:
+                return super().decide(envelope, state)
+
+
+class CarefulUnaskedExpenses(UnaskedExpenses):
+    """The same through the inbox."""
+
+    mode = "inbox"
+
+
+@pytest.mark.parametrize("workflow", [UnaskedExpenses, CarefulUnaskedExpenses])
+@pytest.mark.parametrize("unasked", [Pause("e-1"), BARE])
+def test_what_is_refused_and_answers_no_task_is_a_dead_letter_and_stops_nothing(
+    workflow: type[UnaskedExpenses], unasked: Input, make_app: MakeApp
+) -> None:
     async def main() -> None:
-        async with app_of(make_app, workflow=HastyExpenses) as app:
-            expense = app.instance(HastyExpenses, "e-1")
+        async with app_of(make_app, workflow=workflow) as app:
+            expense, _ = app.instance(workflow, "e-1"), await opened(app)
+            before = await events(app)
+            receipt = await app.send(unasked, id="unasked")
+            assert receipt.status == ("accepted" if workflow is CarefulUnaskedExpenses else "dead letter")
+            (letter,) = await until(app.dead_letters)
+            assert (letter.message, letter.reason) == (unasked, f"{workflow.__name__}/e-1 refused it")
+            assert WHY in str(letter.error)
+            assert ((await expense.row()).status, await events(app)) == ("running", before)
+            await app.send(Reject("e-1", "no"))
+            with pytest.raises(InstanceFailedError, match="no"):
+                await expense.result()
+
+    run(main)
+
+
+def test_a_timer_or_a_beginning_that_is_refused_is_a_mistake_of_the_author(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with app_of(make_app, clock, UnaskedExpenses) as app:
+            assert (await app.send(Submit("e-0", 0))).status == "suspended"
+            await opened(app)
+            clock.advance(2 * DAY.total_seconds())
+            await until(lambda: stopped(app))
+            assert "which answers no task" in ((await app.instance(UnaskedExpenses, "e-1").row()).error or "")
+
+    async def stopped(app: Mainspring) -> bool:
+        return (await app.instance(UnaskedExpenses, "e-1").row()).status == "suspended"
+
+    run(main)
+
+
+def test_a_refusal_with_other_decisions_is_a_mistake_of_the_author(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app, workflow=UnaskedExpenses) as app:
             task = await opened(app)
-            await app.send(Pause("e-1"))
-            assert "which answers no task" in ((await expense.row()).error or "")
-            await expense.skip()
             await app.tasks.complete(task.id, NOTED, **MANAGER)
+            expense = app.instance(UnaskedExpenses, "e-1")
             assert "refuses an answer and decides more" in ((await expense.row()).error or "")
             assert "AnswerRefused" not in await events(app)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mainspring.core.events import AnswerRefused, Compensating
+from mainspring.core.messages import Kind
 from mainspring.core.step import step
 from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
@@ -48,7 +49,7 @@ from mainspring.engine.stepping.open_tasks import unread_task
 from mainspring.engine.stepping.refused_children import RefusedChildren
 from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.units import Units
-from mainspring.errors import InstancePurgedError, NewerTypeError
+from mainspring.errors import InstancePurgedError, NewerTypeError, UnaskedRefusalError
 from mainspring.port.records import (
     ENDED,
     Committed,
@@ -64,6 +65,8 @@ from mainspring.port.store import Store
 # Shares of one instance in a commit, so that a burst for it leaves turns and commits to the others: one is under way
 # while the other is made.
 SHARES_UNDER_WAY: Final = 2
+# What may be refused though it answers no task: its sender has a dead letter then.
+_SENT: Final = (Kind.COMMAND, Kind.EVENT)
 
 
 class Stepper:
@@ -246,9 +249,9 @@ class Stepper:
         elif found is not None:
             self._dispose(lane, pending, found)
 
-    def _bury(self, lane: Lane, pending: Pending, reason: str) -> None:
+    def _bury(self, lane: Lane, pending: Pending, reason: str, error: str | None = None) -> None:
         """Make a dead letter of an input; where others wait before it, it waits too: one of them may begin it."""
-        buried = self._units.buried(pending, reason)
+        buried = self._units.buried(pending, reason, error)
         self._commit(lane, pending, replace(buried, direct=pending.position is None), "dead letter")
 
     def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
@@ -277,6 +280,8 @@ class Stepper:
                 lane.loaded = False
                 buried = self._units.buried(pending, f"{pending.ref} could not begin anew", error_text(error))
                 self._commit(lane, pending, buried, "dead letter", fault=error)
+            elif isinstance(error, UnaskedRefusalError) and lane.version and pending.kind in _SENT:
+                self._bury(lane, pending, f"{pending.ref} refused it", error_text(error))
             else:
                 self._fault(lane, pending, error)
             return
