@@ -119,13 +119,18 @@ class InstanceSuspendedError(MainspringError):
 
     >>> str(InstanceSuspendedError("OrderFulfilment/o-1", "KeyError: 'price'"))
     "OrderFulfilment/o-1 is suspended: KeyError: 'price'. Mend the cause and resume it; it goes on from there."
+    >>> str(InstanceSuspendedError("OrderFulfilment/o-1", "ChargeCard failed for good: TimeoutError")).split(". ")[1]
+    'Mend the cause and retry its dead letter; it goes on from there.'
     """
 
     def __init__(self, instance: str, error: str | None) -> None:
         self.instance = instance
         self.error = error
         what = f"{instance} is suspended: {error or 'no reason given'}"
-        super().__init__(f"{what}. Mend the cause and resume it; it goes on from there.")
+        # A command's type stands before it: to resume alone would let it wait for what has failed.
+        command, failed, _ = (error or "").partition(" failed for good: ")
+        how = "retry its dead letter" if failed and " " not in command else "resume it"
+        super().__init__(f"{what}. Mend the cause and {how}; it goes on from there.")
 
 
 class NoReplyError(MainspringError):

@@ -56,7 +56,13 @@ def test_a_handler_that_fails_often_is_told_with_how_often() -> None:
     assert (found.kind, found.workflow, found.subject) == ("failures", "Orders", "ChargeCard")
     assert found.figure == "18.5 %"
     assert found.text.startswith("5 of 27 answers to ChargeCard are failures.")
-    assert found.link == "#/workflows/Orders?tab=bottlenecks"
+    assert found.text.endswith("`mainspring log` of one of its instances tells each attempt and its error.")
+    assert (found.link, found.command) == ("#/workflows/Orders?tab=bottlenecks", "mainspring ls --workflow Orders")
+
+
+def test_failures_that_suspend_a_workflow_that_does_not_listen_are_told_like_others() -> None:
+    (found,) = told(shop(seldom=range(5), listens=False), orders(FEW))
+    assert (found.kind, found.subject, found.figure) == ("failures", "ChargeCard", "18.5 %")
 
 
 def test_a_handler_that_is_tried_again_and_again_is_told_with_how_often() -> None:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from mainspring.analysis.figures.tally import NOT_KEPT, Run, Wait, WorkflowTally
+from mainspring.analysis.figures.tally import NOT_KEPT, SEND_FAILED, Run, Wait, WorkflowTally
 from mainspring.analysis.outlines import INSTANCES_PER_PAGE, OutlinePage, pages_of
 from mainspring.analysis.processes import Sharing, shared
 from mainspring.app import Mainspring
@@ -88,6 +88,8 @@ class Account:
                 self._beside(run, event, version, time_us, actor, counted, page.resets)
             if kind is not None and cause is not None:
                 run.answer(cause, type, time_us, attempt, duration_us, counted)
+            elif event == "Suspended" and cause is not None:
+                run.answer(cause, SEND_FAILED, time_us, None, None, counted)  # its workflow does not listen for that
         self._run = run
         for tally in self._tallies.values():
             tally.settle()

@@ -31,6 +31,7 @@ OFTEN_FAILED: Final = 0.05
 OFTEN_RETRIED: Final = 0.2
 LONG_WAIT_SECONDS: Final = 1.0
 LONG_WAIT_TIMES: Final = 2
+_ATTEMPTS: Final = " `mainspring log` of one of its instances tells each attempt and its error."
 
 # That these never come is as it should be.
 _TROUBLE: Final = frozenset({COMPENSATED, *(type_of(cls).name for cls in (SendFailed, ChildFailed, DeadlinePassed))})
@@ -75,8 +76,9 @@ def _worst(found: Iterable[_Weighed]) -> list[Advice]:
 def _failures(of: WorkflowFigures) -> Iterator[_Weighed]:
     for each in of.commands:
         if each.answered >= LEAST and (each.failure_rate or 0) >= OFTEN_FAILED:
-            text = f"{each.failed:,} of {each.answered:,} answers to {each.type} are failures."
-            yield each.failed / each.answered, _of_command("failures", of, each, percent(each.failure_rate), text)
+            text = f"{each.failed:,} of {each.answered:,} answers to {each.type} are failures.{_ATTEMPTS}"
+            found = _of_command("failures", of, each, percent(each.failure_rate), text, _instances(of))
+            yield each.failed / each.answered, found
 
 
 def _states(of: WorkflowFigures) -> Iterator[_Weighed]:
@@ -107,19 +109,27 @@ def _waits(of: WorkflowFigures) -> Iterator[_Weighed]:
                 f"Half of {each.type} are answered within {whole}, of which its handler takes {own}: "
                 "the rest is waiting for a worker, a place in its pool, or its rate."
             )
-            yield waited * each.calls, _of_command("waiting for a worker", of, each, lasting(waited), text)
+            found = _of_command("waiting for a worker", of, each, lasting(waited), text, command("doctor"))
+            yield waited * each.calls, found
 
 
 def _retries(of: WorkflowFigures) -> Iterator[_Weighed]:
     for each in of.commands:
         if each.calls >= LEAST and (each.retry_rate or 0) >= OFTEN_RETRIED:
-            text = f"{each.retried:,} of {each.calls:,} calls for {each.type} needed more than one attempt."
-            yield each.retried / each.calls, _of_command("retries", of, each, percent(each.retry_rate), text)
+            text = f"{each.retried:,} of {each.calls:,} calls for {each.type} needed more than one attempt.{_ATTEMPTS}"
+            found = _of_command("retries", of, each, percent(each.retry_rate), text, _instances(of))
+            yield each.retried / each.calls, found
 
 
-def _of_command(kind: AdviceKind, of: WorkflowFigures, each: CommandFigures, figure: str, text: str) -> Advice:
+def _instances(of: WorkflowFigures) -> str:
+    return command("ls", "--workflow", of.workflow)
+
+
+def _of_command(
+    kind: AdviceKind, of: WorkflowFigures, each: CommandFigures, figure: str, text: str, ask: str
+) -> Advice:
     link = f"{_page(of)}?{urlencode({'tab': 'bottlenecks'})}"
-    return _advice(kind, of, each.type, figure, text, link, command("doctor"))
+    return _advice(kind, of, each.type, figure, text, link, ask)
 
 
 # ---- what never happens

@@ -46,10 +46,11 @@ class StateFigures(Struct, frozen=True):
 class CommandFigures(Struct, frozen=True):
     """What became of the commands of a type.
 
-    `answered` have a result, a failure among them; `failed` had `SendFailed`. `calls` were answered by handlers,
-    with `attempts` tries in all: `retried` of them needed more than one. `retry_rate` is their part of the calls,
-    `failure_rate` the part of failures in the answers. `handling` is how long the last try took, and
-    `until_answer` the time from the decision to the answer. `again` were sent by an instance that had sent one before.
+    `answered` have a result, a failure among them; `failed` had `SendFailed`, or suspended an instance that does not
+    listen. `calls` were answered by handlers, with `attempts` tries in all: `retried` of them needed more than one.
+    `retry_rate` is their part of the calls, `failure_rate` the part of failures in the answers. `handling` is how long
+    the last try took, and `until_answer` the time from the decision to the answer. `again` were sent by an instance
+    that had sent one before.
 
     >>> CommandFigures("ChargeCard", 5, 5, 0, 0.0, 5, 6, 1, 0.2, None, None, 0).retry_rate
     0.2

@@ -30,7 +30,7 @@ _COUNTS: Final = (
     *("overdue_count", "suspended_count"),
 )
 _COUNTERS: Final = ("statuses", "entered_again", "steps", "timers_set", "timers_fired", "timers_over")
-_SEND_FAILED: Final = type_of(SendFailed).name
+SEND_FAILED: Final = type_of(SendFailed).name
 
 
 class Wait(Struct, frozen=True, order=True, gc=False):
@@ -92,7 +92,7 @@ class CommandTally:
         """Count an answer. Only that of a handler says how many attempts it took, and how long the last one did."""
         self.answered += 1
         self.until_answer.values.append(took_us)
-        if type == _SEND_FAILED:
+        if type == SEND_FAILED:
             self.failed += 1
         if attempt is not None:
             self.calls += 1
