@@ -165,6 +165,10 @@ class Workflow(Generic[In, State, Out, Result_co]):
         """
         return word
 
+    def word_for(self, decision: Any, /) -> Any:
+        """Return the word of a test that stands for a decision: itself unless a style has others."""
+        return decision
+
     def result_of(self, result: Any, /) -> Any:
         """Return what callers get that wait for the end: the message that it completed with. Styles override this."""
         return result

@@ -108,6 +108,19 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput, Any]):
             return meant
         return Occurrence(meant, datetime.fromtimestamp(timestamp, UTC), 0)
 
+    def word_for(self, decision: Any, /) -> Any:
+        match decision:
+            case Send(RunTask(task_id, task_name, input)):
+                return ScheduleTask(task_id, task_name, input)
+            case Schedule(TimerFired(timer_id), timedelta() as after):
+                return StartTimer(timer_id, after)
+            case Complete(WorkflowResult(result)):
+                return CompleteWorkflow(result)
+            case Fail(reason):
+                return FailWorkflow(reason)
+            case _:
+                return decision
+
     def result_of(self, result: Any, /) -> Any:
         return result.value if isinstance(result, WorkflowResult) else result
 

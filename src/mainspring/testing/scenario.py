@@ -158,9 +158,16 @@ class When(Generic[In, State, Out]):
             del decided[0]
         # Compared as recorded: CancelSchedule(PaymentTimedOut) and CancelSchedule("PaymentTimedOut") are the same.
         if [recorded(d) for d in decisions] != [recorded(d) for d in decided]:
-            lines = diff(decisions, decided, text=show, key=recorded, verb="decided")
-            self._fail("decided something else", lines)
+            expected, came = self._words(decisions), self._words(decided)
+            self._fail("decided something else", diff(expected, came, text=show, key=self._recorded, verb="decided"))
         return self
+
+    def _words(self, decisions: Sequence[Any]) -> list[Any]:
+        """Return decisions in the words of the workflow's style."""
+        return [self._workflow.word_for(decision) for decision in decisions]
+
+    def _recorded(self, word: Any) -> Any:
+        return recorded(self._workflow.meaning_of(word, self._before))
 
     def then_events(self, *events: Event[In, Out]) -> When[In, State, Out]:
         """Expect exactly these events to be recorded: the input, and what was decided about it."""
@@ -193,7 +200,7 @@ class When(Generic[In, State, Out]):
         __tracebackhide__ = True
         expected = " or ".join(e.__name__ for e in (error if isinstance(error, tuple) else (error,)))
         if self._error is None:
-            decided = [f"+ {show(decision)}" for decision in self._decisions] or ["+ nothing"]
+            decided = [f"+ {show(word)}" for word in self._words(self._decisions)] or ["+ nothing"]
             self._fail(f"raised nothing, expected {expected}; it decided", decided)
         elif not isinstance(self._error, error):
             self._fail(f"raised another error than {expected}", [_text(self._error)], self._error)

@@ -514,3 +514,14 @@ def test_a_class_may_ignore_what_it_has_no_case_for() -> None:
         unknown_transition = "ignore"
 
     given(Careless(), BEGUN, TaskCompleted("t-1", None)).when(TaskFailed("t-2", "no")).then()
+
+
+def test_a_test_that_fails_tells_it_in_the_words_of_the_style() -> None:
+    with pytest.raises(AssertionError) as failed:
+        given(Order(), STARTED).when(VALIDATED).then(CompleteWorkflow(1), ScheduleTask("t", "t", None))
+    assert "- CompleteWorkflow(result=1)" in str(failed.value)
+    assert "+ StartTimer(timer_id='approval', delay=datetime.timedelta(days=1))" in str(failed.value)
+    with pytest.raises(AssertionError, match=r"~ ScheduleTask: input\['sku'\]: expected 'B', decided 'A-1'"):
+        given(Order()).when(STARTED).then(ScheduleTask("validate-1", "validate", {"sku": "B"}))
+    with pytest.raises(AssertionError, match=r"expected ValueError; it decided\n(.*\n)*\+ FailWorkflow\(error='no'\)"):
+        given(Order(), STARTED).when(TaskFailed("validate-1", "no")).then_raises(ValueError)
