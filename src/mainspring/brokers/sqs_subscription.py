@@ -171,6 +171,10 @@ class SqsSubscription:
     async def _keep(self) -> None:
         """Extend what is held, where half of its time is over; raise if the time of any is over."""
         self._check()
+        if self._polling is not None and self._polling.done() and self._polling.exception() is None:
+            # It ended while a batch was taken: what came is held since then.
+            done, self._polling = self._polling, None
+            self._take(*done.result())
         now = monotonic()
         if any(held.expires <= now for held in self._held.values()):
             raise self._lost()

@@ -15,6 +15,7 @@ from mainspring.errors import BrokerError, DoNotRetryError, SettingError
 from tests.edges.brokers.orders_and_payments import Orders, PlaceOrder, message, orders, payments
 from tests.edges.brokers.queues import client, create, own_name, queue, sqs_broker
 from tests.edges.brokers.renamed import RenamedBroker
+from tests.support.waiting import until
 
 GROUP = "tests"
 PREFETCH = 100
@@ -159,6 +160,32 @@ def test_what_is_extended_is_nobody_else_s_after_its_time() -> None:
         await other.close()
 
     run(body, takeover_seconds=HELD_SECONDS)
+
+
+def test_what_came_while_others_were_taken_is_extended_with_them() -> None:
+    async def body(broker: SqsBroker, name: str) -> None:
+        assert await broker.publish(outgoings(name, b"1", key="a")) == [None]
+        holding, other = [await broker.subscribe(name, GROUP, PREFETCH) for _ in range(2)]
+        came = await received(holding, 1)
+        assert await holding.receive(1, 0) == []  # its request for more waits at SQS
+        assert await broker.publish(outgoings(name, b"2", key="b")) == [None]
+        await until(lambda: both_are_out(name))
+        waiting = asyncio.ensure_future(other.receive(PREFETCH, 1.25 * HELD_SECONDS))
+        while not waiting.done():
+            await asyncio.wait((waiting,), timeout=HELD_SECONDS / 10)
+            await holding.extend(came)
+        assert waiting.result() == []
+        assert bodies(await received(holding, 1)) == [b"2"]
+        await holding.close()
+        await other.close()
+
+    async def both_are_out(name: str) -> bool:
+        url = (await asyncio.to_thread(client().get_queue_url, QueueName=name))["QueueUrl"]
+        count = "ApproximateNumberOfMessagesNotVisible"
+        given = {"QueueUrl": url, "AttributeNames": [count]}
+        return (await asyncio.to_thread(lambda: client().get_queue_attributes(**given)))["Attributes"][count] == "2"
+
+    run(body, takeover_seconds=HELD_SECONDS, poll_seconds=20)
 
 
 def test_a_consumer_whose_time_is_up_is_told_and_another_gets_it_in_its_order() -> None:
