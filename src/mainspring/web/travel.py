@@ -30,7 +30,7 @@ from mainspring.app.viewing import event_view
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.stored_streams import whole_stream
-from mainspring.engine.recording.walk import Happened, Journey, Moment, Stopped
+from mainspring.engine.recording.walk import INPUTS, Happened, Journey, Moment, Stopped
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow
 from mainspring.web import history_models as models
@@ -261,7 +261,7 @@ async def _last_input(served: Served, found: Opened) -> int:
     version, last = 0, 1
     while page := await served.app.engine.store.outlines([(found.row.key, version)], EVENTS_PER_PAGE):
         version = page[-1][1]
-        last = max([last, *(outline[1] for outline in page if outline[2] in ("InitiatedBy", "Received"))])
+        last = max([last, *(outline[1] for outline in page if outline[2] in INPUTS)])
     return last
 
 

@@ -178,6 +178,8 @@ def test_an_answer_that_the_workflow_refuses_is_a_problem_with_its_reason_and_th
         assert (problem.title, problem.reason) == ("refused", "guard")
         assert "ask why first" in problem.detail
         assert (await client.get("/api/tasks/LeaveRequests/l-1/3")).json()["status"] == "open"
+        explained = (await client.get("/api/explanations/LeaveRequests/l-1")).json()
+        assert explained["events"][0]["event"] == "AnswerRefused", explained
         yes = {"answer": "Leave", "fields": {"granted": True}}
         assert (await client.post(answers, json=yes, headers=boss)).json()["first"] is True
         entries = (await client.get("/api/streams/LeaveRequests/l-1")).json()["items"]
