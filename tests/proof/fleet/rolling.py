@@ -9,11 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from mainspring import Mainspring
 from mainspring.port.records import InstanceFilter, Status
-from tests.engine.releases import Change, release
 from tests.proof.crash.forked import Forked
-from tests.proof.fleet.process import BEFORE
+from tests.proof.fleet.process import Release, app_of
 from tests.support.waiting import until
 
 STOP_SECONDS: Final = 60.0
@@ -33,14 +31,14 @@ class Member(NamedTuple):
 class Fleet:
     """Workers and senders of two releases on one database."""
 
-    def __init__(self, url: str, change: Change, folder: Path, *, mistaken: bool = False) -> None:
+    def __init__(self, url: str, change: Release, folder: Path, *, mistaken: bool = False) -> None:
         self._url = url
-        self._change: Change = change
+        self._change: Release = change
         self._log = folder / "fleet.log"
         self._mistaken = mistaken
         self._numbers = count()
         self._members: list[Member] = []
-        self.app = release(Mainspring(url), change)
+        self.app = app_of(url, change)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Fleet]:
@@ -59,7 +57,8 @@ class Fleet:
 
     def _start(self, role: str, which: Which) -> Member:
         name = f"{which}-{next(self._numbers)}"
-        of = BEFORE if which == "old" else self._change
+        before: Release = "history before" if self._change == "history" else "before"
+        of = before if which == "old" else self._change
         mistake = ("mistaken",) if self._mistaken and which == "old" else ()
         member = Member(name, Forked(MODULE, (role, self._url, of, name, *mistake), self._log))
         self._members.append(member)

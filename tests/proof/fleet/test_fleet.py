@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.releases import CHANGES, Change
+from tests.engine.releases import CHANGES
+from tests.proof.fleet.process import Release
 from tests.proof.fleet.rolling import Fleet, rolled
 from tests.support.postgres.server import postgres_url
 from tests.support.soaking import some_of
@@ -15,7 +16,7 @@ SECONDS = 300.0
 
 
 def roll(
-    change: Change, folder: Path, workers: int, trips: int, seconds: float = SECONDS, *, mistaken: bool = False
+    change: Release, folder: Path, workers: int, trips: int, seconds: float = SECONDS, *, mistaken: bool = False
 ) -> list[str]:
     async def main() -> list[str]:
         async with Fleet(postgres_url(folder), change, folder, mistaken=mistaken).open() as fleet:
@@ -25,14 +26,14 @@ def roll(
 
 
 # A fleet of each change takes its time, and `tests/engine/test_rolling.py` has them all in one process.
-@pytest.mark.parametrize("change", some_of(CHANGES, ("workflow version", "message version")))
-def test_a_fleet_is_rolled_to_the_next_release_and_back_under_load(change: Change, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", some_of((*CHANGES, "history"), ("workflow version", "message version")))
+def test_a_fleet_is_rolled_to_the_next_release_and_back_under_load(change: Release, tmp_path: Path) -> None:
     assert roll(change, tmp_path, workers=2, trips=2) == []
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_larger_fleet_is_rolled_for_longer(change: Change, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [*CHANGES, "history"])
+def test_a_larger_fleet_is_rolled_for_longer(change: Release, tmp_path: Path) -> None:
     assert roll(change, tmp_path, workers=4, trips=30, seconds=1_800) == []
 
 
