@@ -9,13 +9,13 @@ import pytest
 from mainspring import Complete, Fail, Mainspring, Receipt, Schedule, Send
 from mainspring.codec import Codec
 from mainspring.core.definition import definition_of
-from mainspring.core.events import Completed, Failed, Occurrence, Scheduled, Sent
+from mainspring.core.events import Completed, Failed, Scheduled, Sent
 from mainspring.core.failures import SendFailed
 from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.core.step import step
-from mainspring.errors import DefinitionError, InstanceEndedError, InvalidDecisionError, UnknownTransitionError
+from mainspring.errors import DefinitionError, InvalidDecisionError
 from mainspring.styles.history import HistoryWorkflow
 from mainspring.styles.history_events import History
 from mainspring.styles.history_words import (
@@ -383,145 +383,3 @@ def test_another_way_with_failures_is_refused() -> None:
 
         class Wrong(HistoryWorkflow):
             on_task_error = "retry"  # type: ignore[assignment]
-
-
-# ---- tests in the words of the style
-
-
-def test_a_test_is_written_in_the_words_of_the_style_alone() -> None:
-    begun = given(Order(), WorkflowStarted("o-1", {"sku": "A-1"}))
-    begun.when(TaskCompleted("validate-1", {"ok": True})).then(StartTimer("approval", DAY), WaitForEvent("approved"))
-    given(Order()).when(WorkflowStarted("o-1", 1)).then(ScheduleTask("validate-1", "validate", 1))
-    given(Order(), WorkflowStarted("o-1", 1), VALIDATED).when(APPROVED).then(CompleteWorkflow({"approved by": "ann"}))
-    given(Order(), STARTED, VALIDATED).when(TimerFired("approval")).then(FailWorkflow("nobody approved"))
-
-
-def test_a_past_may_be_a_whole_history_with_its_times() -> None:
-    past = (
-        WorkflowStarted("o-1", {"sku": "A-1"}, 10.0),
-        TaskScheduled("validate-1", "validate", {"sku": "A-1"}, 10.0),
-        TaskCompleted("validate-1", {"ok": True}, 20.0),
-        TimerScheduled("approval", 20.0 + DAY.total_seconds(), 20.0),
-    )
-    rehearsal = Rehearsal(Order())
-    for word in past:
-        rehearsal.live(word)
-
-    assert list(rehearsal.state) == list(past)
-    assert [event.timestamp for event in rehearsal.state] == [event.timestamp for event in past]
-    given(Order(), *past).when(APPROVED).then(CompleteWorkflow({"approved by": "ann"}))
-
-
-def test_what_the_code_does_not_order_by_itself_can_be_said_too() -> None:
-    class Idle(HistoryWorkflow):
-        def decide(self, events: History) -> list[HistoryCommand]:
-            return [CompleteWorkflow("done")] if events.result_of("old-1") and events.has_fired("old") else []
-
-    old = TaskScheduled("old-1", "old", None), TimerScheduled("old", 60.0, 0.0), TaskCompleted("old-1", True)
-    given(Idle(), STARTED, *old).when(TimerFired("old")).then(CompleteWorkflow("done"))
-    ended = given(Idle(), STARTED, WorkflowFailed("by hand")).when(APPROVED)
-    ended.then_raises(InstanceEndedError)
-
-
-@pytest.mark.parametrize(
-    ("word", "meant"),
-    [
-        (WorkflowStarted("o-1", 1), StartWorkflow("o-1", 1)),
-        (TaskScheduled("t", "name", 1), Sent(RunTask("t", "name", 1))),
-        (TimerScheduled("t", 90.0, 30.0), Scheduled(TimerFired("t"), timedelta(seconds=60), None, "t")),
-        (WorkflowCompleted(1), Completed(WorkflowResult(1))),
-        (WorkflowFailed("no"), Failed("no")),
-        (ScheduleTask("t", "name", 1), Send(RunTask("t", "name", 1))),
-        (StartTimer("t", 5), Schedule(TimerFired("t"), after=timedelta(seconds=5), key="t")),
-        (CompleteWorkflow(1), Complete(WorkflowResult(1))),
-        (FailWorkflow("no"), Fail("no")),
-        (WaitForEvent("approved"), None),
-        (STARTED, STARTED),
-    ],
-)
-def test_a_word_stands_for_a_message_an_event_or_a_decision(word: Any, meant: Any) -> None:
-    found = Order().meaning_of(word, History())
-    time = getattr(word, "timestamp", 0.0)
-    assert found == (Occurrence(meant, at(time), 0) if time else meant)
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        TaskScheduled("t", "name", 1, 7.0),
-        TimerScheduled("t", 90.0, 7.0),
-        WorkflowCompleted(1, 7.0),
-        WorkflowFailed("no", 7.0),
-    ],
-)
-def test_what_stands_in_the_history_already_stands_for_nothing_more(word: HistoryEvent) -> None:
-    assert Order().meaning_of(word, History([word])) is None
-
-
-def test_a_test_with_a_delay_that_is_none_is_told_so() -> None:
-    with pytest.raises(InvalidDecisionError, match="The test starts the timer 'nap'"):
-        Order().meaning_of(StartTimer("nap", -1), History())
-
-
-def test_another_command_than_was_decided_fails_the_test_and_is_told() -> None:
-    with pytest.raises(AssertionError, match="charge") as told:
-        given(Order()).when(STARTED).then(ScheduleTask("validate-1", "charge", {"sku": "A-1"}))
-    assert "validate" in str(told.value)
-
-
-# ---- failures that nobody heeds
-
-
-class Heedless(HistoryWorkflow):
-    """Has two tasks done at once, and says nothing of failures."""
-
-    def decide(self, events: History) -> list[HistoryCommand]:
-        if events.has_fired("late") or events.of(ExternalEventReceived):
-            return [CompleteWorkflow(None)]
-        return [ScheduleTask("t-1", "t", None), ScheduleTask("t-2", "t", None)]
-
-
-BEGUN = WorkflowStarted("o-1", None)
-
-
-def test_a_failure_without_a_case_is_no_transition_once_nothing_else_is_under_way() -> None:
-    one = given(Heedless(), BEGUN)
-    one.when(TaskFailed("t-1", "no stock")).then()  # t-2 may still bring something
-    both = given(Heedless(), BEGUN, TaskFailed("t-1", "no stock")).when(TaskCompleted("t-2", None))
-    both.then_raises(UnknownTransitionError, match=r"no transition for TaskFailed.*(\n.*)*no stock")
-    both.then_raises(UnknownTransitionError, match="give decide a case for TaskFailed")
-
-
-def test_a_failure_is_heeded_by_a_timer_a_task_or_a_word_that_says_what_is_waited_for() -> None:
-    class Heeding(Heedless):
-        def decide(self, events: History) -> list[HistoryCommand]:
-            match events[0]:
-                case WorkflowStarted(_, list(commands)) if events.of(TaskFailed):
-                    return commands
-                case _:
-                    return [ScheduleTask("t-1", "t", None)]
-
-    for command in (ScheduleTask("t-2", "t", None), StartTimer("late", 1), WaitForEvent("mended")):
-        failed = given(Heeding(), WorkflowStarted("o-1", [command])).when(TaskFailed("t-1", "no"))
-        failed.then(command)
-    late = given(Heeding(), WorkflowStarted("o-1", [StartTimer("late", 1)]), TaskFailed("t-1", "no"))
-    late.when(TimerFired("late")).then()  # it was heeded
-    late.when(ExternalEventReceived("o-1", "mended", None)).then()
-
-
-def test_a_class_may_ignore_what_it_has_no_case_for() -> None:
-    class Careless(Heedless):
-        unknown_transition = "ignore"
-
-    given(Careless(), BEGUN, TaskCompleted("t-1", None)).when(TaskFailed("t-2", "no")).then()
-
-
-def test_a_test_that_fails_tells_it_in_the_words_of_the_style() -> None:
-    with pytest.raises(AssertionError) as failed:
-        given(Order(), STARTED).when(VALIDATED).then(CompleteWorkflow(1), ScheduleTask("t", "t", None))
-    assert "- CompleteWorkflow(result=1)" in str(failed.value)
-    assert "+ StartTimer(timer_id='approval', delay=datetime.timedelta(days=1))" in str(failed.value)
-    with pytest.raises(AssertionError, match=r"~ ScheduleTask: input\['sku'\]: expected 'B', decided 'A-1'"):
-        given(Order()).when(STARTED).then(ScheduleTask("validate-1", "validate", {"sku": "B"}))
-    with pytest.raises(AssertionError, match=r"expected ValueError; it decided\n(.*\n)*\+ FailWorkflow\(error='no'\)"):
-        given(Order(), STARTED).when(TaskFailed("validate-1", "no")).then_raises(ValueError)
