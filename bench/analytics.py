@@ -15,6 +15,7 @@ from bench.stored import stored_bytes
 from mainspring.analysis.figures.figures import Figures as Counted
 from mainspring.analysis.figures.figures import figures_of
 from mainspring.analysis.processes import Sharing
+from mainspring.app.internals import internals_of
 from mainspring.port.records import InstanceFilter, Ref
 
 EVENTS_PER_S = 300_000
@@ -30,7 +31,7 @@ async def _run(settings: Settings) -> Figures:
     copies = await finished(settings)
     app = apps.everything(settings.url)
     await app.start(work=False)
-    store = app.engine.store
+    store = internals_of(app).engine.store
     try:
         first = await store.instances(InstanceFilter(workflow="Orders"), 1)
         each = len(await store.stream(Ref("Orders", first[0].id), 0, LONGEST_STREAM))

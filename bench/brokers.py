@@ -19,6 +19,7 @@ from bench.checks import NotDoneError
 from bench.measure import Figures, Meter
 from bench.settings import Settings
 from mainspring import Complete, Decisions, Event, Mainspring, Send, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.brokers import Broker, Brokers, Outgoing
 from mainspring.brokers.nats import NatsBroker
 from mainspring.brokers.rabbitmq import RabbitBroker
@@ -163,7 +164,7 @@ async def _fill(broker: Broker, address: str, n: int) -> None:
 async def _in(settings: Settings, name: str, broker: Broker, place: str) -> Figures:
     """From the start of a worker to the last acknowledgement."""
     async with _app(settings, broker, place) as app:
-        source = app.services.sources["in"]
+        source = internals_of(app).services.sources["in"]
         with Meter(settings.server_pid) as meter:
             await _until(lambda: source.figures.received >= settings.n)
         figures = source.figures

@@ -6,6 +6,7 @@ import asyncio
 
 from bench.measure import Figures
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.port.records import InstanceFilter, Ref
 
 PAGE = 10_000
@@ -23,7 +24,7 @@ async def until_completed(app: Mainspring, n: int, after_key: int = 0) -> None:
 
     What has been found completed is not looked at again: asking costs little, however many there are.
     """
-    store, after = app.engine.store, after_key
+    store, after = internals_of(app).engine.store, after_key
     while True:
         while running := await store.instances(RUNNING, 1, after):
             after = running[0].key - 1
@@ -38,7 +39,7 @@ async def _completed(app: Mainspring, after_key: int) -> int:
     if not after_key:
         return (await app.stats()).instances.get("completed", 0)
     count = 0
-    while page := await app.engine.store.instances(COMPLETED, PAGE, after_key):
+    while page := await internals_of(app).engine.store.instances(COMPLETED, PAGE, after_key):
         count, after_key = count + len(page), page[-1].key
     return count
 
@@ -56,7 +57,7 @@ async def all_completed(app: Mainspring, n: int, waiting: int = 0) -> None:
 async def stream_lengths(app: Mainspring, refs: list[Ref], events: int) -> None:
     """Check that each of these streams has so many events."""
     for ref in refs:
-        length = len(await app.engine.store.stream(ref, 0, events + 1))
+        length = len(await internals_of(app).engine.store.stream(ref, 0, events + 1))
         if length != events:
             raise NotDoneError(f"{ref} has {length} events, not {events}")
 
@@ -65,7 +66,7 @@ async def times_of_events(app: Mainspring, event: str) -> list[int]:
     """Return the times of all events with this name, in the order of their commits."""
     times: list[int] = []
     after = 0
-    while page := await app.engine.store.feed(after, PAGE):
+    while page := await internals_of(app).engine.store.feed(after, PAGE):
         times += [row.time_us for _, _, row in page if row.event == event]
         after = page[-1][0]
     return times
@@ -73,6 +74,6 @@ async def times_of_events(app: Mainspring, event: str) -> list[int]:
 
 def batch_figures(app: Mainspring) -> Figures:
     """Return how the engine grouped its commits."""
-    committer = app.engine.committer
+    committer = internals_of(app).engine.committer
     per_batch = committer.committed / committer.batches if committer.batches else 0
     return {"batches": committer.batches, "units_per_batch": round(per_batch, 1)}

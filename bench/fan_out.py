@@ -10,6 +10,7 @@ from bench.checks import NotDoneError, all_completed
 from bench.measure import Figures, Meter, rss_mb
 from bench.settings import Settings
 from mainspring import ChildFailed, Complete, Decisions, Event, FanOut, Mainspring, Workflow
+from mainspring.app.internals import internals_of
 
 WAIT_SECONDS = 600.0
 POLL_SECONDS = 0.005
@@ -104,5 +105,8 @@ async def _run(settings: Settings) -> Figures:
         while (await app.stats()).outbox:  # noqa: ASYNC110  nobody signals this: rows are asked
             await asyncio.sleep(POLL_SECONDS)
         await all_completed(app, settings.n + 1)
-        committed = {"units": app.engine.committer.committed, "batches": app.engine.committer.batches}
+        committed = {
+            "units": internals_of(app).engine.committer.committed,
+            "batches": internals_of(app).engine.committer.batches,
+        }
     return {**meter.figures(settings.n), **committed, "rss_mb": rss_mb()}

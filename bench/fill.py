@@ -13,6 +13,7 @@ from bench import apps
 from bench.servers import checkpoint, connection
 from bench.settings import Settings
 from bench.workflows import Sleep, order, order_id
+from mainspring.app.internals import internals_of
 from mainspring.port.records import EventRow, Ref
 from mainspring.stores.commit.rows import event_values
 from mainspring.stores.postgres.facts import PLACE_BITS
@@ -59,7 +60,7 @@ async def sleepers(settings: Settings, until: datetime) -> Copies:
     await app.start(work=False)
     try:
         await app.send(Sleep(order(0), until))
-        events = await app.engine.store.stream(Ref("Sleeper", order_id(0)), 0, EVENTS)
+        events = await internals_of(app).engine.store.stream(Ref("Sleeper", order_id(0)), 0, EVENTS)
     finally:
         await app.stop()
     return Copies(settings, "Sleeper", events)
@@ -69,7 +70,7 @@ async def finished(settings: Settings) -> Copies:
     """Carry out one order, of which there may be copies."""
     async with apps.everything(settings.url) as app:
         await (await app.send(order(0))).result()
-        events = await app.engine.store.stream(Ref("Orders", order_id(0)), 0, EVENTS)
+        events = await internals_of(app).engine.store.stream(Ref("Orders", order_id(0)), 0, EVENTS)
     return Copies(settings, "Orders", events)
 
 

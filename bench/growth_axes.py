@@ -21,6 +21,7 @@ from bench.servers import drop_schema
 from bench.settings import Settings
 from bench.workflows import Asleep, Order, Orders, Shipping, Sleep, Sleeper, order, order_id
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.port.records import Ref
 
 ORDERS: Final = 500
@@ -260,7 +261,7 @@ class Stream(Axis):
         """Let a stream have so many events."""
         if id not in self._events:
             await self._app.send(Open(id))
-            self._events[id] = len(await self._app.engine.store.stream(Ref("Cases", id), 0, 10))
+            self._events[id] = len(await internals_of(self._app).engine.store.stream(Ref("Cases", id), 0, 10))
         while self._events[id] < size:
             count = min(1_000, size - self._events[id])
             await self._app.send_many([Note(id, "leave it at the door") for _ in range(count)])
@@ -272,7 +273,7 @@ class Stream(Axis):
             for id in ids:
                 for _ in range(each):
                     if self.cold:
-                        self._app.engine.stepper.lanes.forget(Ref("Cases", id))
+                        internals_of(self._app).engine.stepper.lanes.forget(Ref("Cases", id))
                     await self._app.send(Note(id, "leave it at the door"))
         for id in ids:
             self._events[id] += each

@@ -21,6 +21,7 @@ from bench.fill import fill
 from bench.served import VARIABLE
 from bench.settings import Settings
 from mainspring import Event, Mainspring, Received, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.port.records import DeadLetter, Unit
 
 ASLEEP = timedelta(days=30)
@@ -87,7 +88,7 @@ async def fill_all(settings: Settings) -> None:
             await app.send_many([Tick(clock) for _ in range(min(settings.chunk, LONG_STREAM))])
         for first in range(0, min(LETTERS, settings.n), LETTERS_AT_ONCE):
             letters = tuple(_letter(number) for number in range(first, first + LETTERS_AT_ONCE))
-            await app.engine.store.commit(0, [Unit("Orders", "none", dead_letters=letters)])
+            await internals_of(app).engine.store.commit(0, [Unit("Orders", "none", dead_letters=letters)])
     finally:
         await app.stop()
 

@@ -30,6 +30,7 @@ from bench.measure import Figures, Meter, median, percentiles, rss_mb
 from bench.progress import Progress
 from bench.settings import Settings
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.errors import OperationError
 from mainspring.port.records import Ref
 
@@ -236,14 +237,14 @@ class Disturbers:
 
     async def _cold_fold(self) -> None:
         """Take an input in an instance of which only the stream is known."""
-        self._app.engine.stepper.lanes.forget(Ref("LongStreams", "enormous"))
+        internals_of(self._app).engine.stepper.lanes.forget(Ref("LongStreams", "enormous"))
         await self._app.send(Grow("enormous"))
         self.done["cold_folds"] += 1
 
     async def _large_step(self) -> None:
         """Take an input in an instance with a large state, of which now and then only a snapshot is known."""
         if self.done["large_steps"] % INPUTS_PER_COLD_STATE == 0:
-            self._app.engine.stepper.lanes.forget(Ref("LargeStates", "enormous"))
+            internals_of(self._app).engine.stepper.lanes.forget(Ref("LargeStates", "enormous"))
             self.done["cold_states"] += 1
         await self._app.send(Stretch("enormous"))
         self.done["large_steps"] += 1

@@ -12,6 +12,7 @@ from bench.w1 import PATIENCE
 from bench.w3 import EVENTS_BEFORE, EVENTS_PER_CALL
 from bench.workflows import BeginChain, Calling, ChainWithoutSnapshots
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.core.fold import fold
 from mainspring.port.records import Ref
 
@@ -49,7 +50,7 @@ async def _replay(app: Mainspring, calls: int) -> Figures:
         state = await instance.state()
         took.append(time.perf_counter() - begun)
         assert state == Calling(calls, calls)
-    loaded = (await app.engine.store.load([Ref("ChainWithoutSnapshots", apps.CHAIN_ID)]))[0]
+    loaded = (await internals_of(app).engine.store.load([Ref("ChainWithoutSnapshots", apps.CHAIN_ID)]))[0]
     assert loaded is not None
     assert loaded.snapshot is None
     assert len(loaded.events) == events
@@ -64,10 +65,10 @@ async def _replay(app: Mainspring, calls: int) -> Figures:
 
 async def _parts(app: Mainspring) -> Figures:
     """Return where the time goes: reading rows, making events of them, folding."""
-    entry = app.registry.workflows["ChainWithoutSnapshots"]
+    entry = internals_of(app).registry.workflows["ChainWithoutSnapshots"]
     begun = time.perf_counter()
     ref = Ref("ChainWithoutSnapshots", apps.CHAIN_ID)
-    loaded = (await app.engine.store.load([ref]))[0]
+    loaded = (await internals_of(app).engine.store.load([ref]))[0]
     read = time.perf_counter()
     assert loaded is not None
     events = entry.recorder.folded(ref, loaded.events)

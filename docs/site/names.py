@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +29,20 @@ MODULES = {
     "mainspring.frameworks.flask": "In Flask.",
     "mainspring.frameworks.django": "In Django.",
     "mainspring.styles": "Other authoring styles.",
+}
+# What hangs on an app, and what its methods return: each with its members.
+HELD = {
+    "app": "mainspring.app.app.Mainspring",
+    "app.workflow(Orders)": "mainspring.app.workflow_handle.WorkflowHandle",
+    "app.instance(Orders, id)": "mainspring.app.instance.Instance",
+    "await app.send(…)": "mainspring.app.instance.Receipt",
+    "app.transaction()": "mainspring.app.transactions.Transaction",
+    "app.post": "mainspring.app.posting.Post",
+    "app.tasks": "mainspring.app.tasks.Tasks",
+    "app.schedules": "mainspring.app.schedules.Schedules",
+    "app.pauses": "mainspring.app.pauses.Pauses",
+    "app.projections": "mainspring.app.projections.Projections",
+    'app.projections("orders")': "mainspring.app.projections.ProjectionHandle",
 }
 # Names of types have no docstring of their own.
 ALIASES = {
@@ -57,7 +74,75 @@ def page() -> str:
         parts += [
             f"| [`{name}`]({_source(module, value)}) | {_first_line(name, value)} |\n" for name, value in public(module)
         ]
+        if module == "mainspring":
+            parts += [_held(written, path) for written, path in HELD.items()]
     return "".join(parts)
+
+
+def _held(written: str, path: str) -> str:
+    module, _, name = path.rpartition(".")
+    cls = getattr(importlib.import_module(module), name)
+    rows = [f"| `{member}` | {text} |\n" for member, text in members(cls).items() if not _inherited(cls, member)]
+    bases = [base.__name__ for base in cls.__bases__ if f"{base.__module__}.{base.__name__}" in HELD.values()]
+    beside = f" It has what {bases[0]} has, and:" if bases else ""
+    return f"\n### `{written}`\n\n`{name}`.{beside}\n\n| name | what it is |\n|---|---|\n{''.join(rows)}"
+
+
+def _inherited(cls: type, member: str) -> bool:
+    return any(member in members(base) for base in cls.__bases__ if base.__module__.startswith("mainspring"))
+
+
+def members(cls: type) -> dict[str, str]:
+    """Return what can be reached of a class's objects without an underscore, and the first sentence about each.
+
+    That is methods, properties and what `__init__` sets; a field is told of by the docstring of its class.
+
+    >>> members(importlib.import_module("mainspring").Receipt)["status"]
+    'What became of the message.'
+    """
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.startswith(("mainspring", "tests")):
+            fields = (inspect.getdoc(base) or "") if _is_record(base) else ""
+            found |= dict.fromkeys(inspect.get_annotations(base), fields)
+            own = [name for name, value in vars(base).items() if _member(value)]
+            found |= {name: inspect.getdoc(getattr(base, name)) or "" for name in own}
+            found |= _said_below(base)
+    return {name: _sentence(found[name]) for name in sorted(found, key=str.lower) if not name.startswith("_")}
+
+
+def _is_record(cls: type) -> bool:
+    return hasattr(cls, "__struct_fields__") or dataclasses.is_dataclass(cls)
+
+
+def _member(value: Any) -> bool:
+    return inspect.isroutine(value) or isinstance(value, property)
+
+
+def _said_below(cls: type) -> dict[str, str]:
+    """Return the attributes that a class declares or its `__init__` sets, with the text that stands below each."""
+    [definition] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)  # noqa: S101  it is one
+    bodies = [definition.body]
+    bodies += [node.body for node in definition.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    found: dict[str, str] = {}
+    for body in bodies:
+        for node, below in zip(body, [*body[1:], None], strict=True):
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", None)
+            match below:
+                case ast.Expr(value=ast.Constant(value=str(text))) if name is not None:
+                    found[name] = text
+                case _ if isinstance(target, ast.Attribute):
+                    found.setdefault(target.attr, "")
+                case _:
+                    pass
+    return found
+
+
+def _sentence(text: str) -> str:
+    text = text.partition("\n\n")[0].replace("\n", " ")
+    return re.split(r"(?<=[.])\s", text)[0].replace("|", "\\|")
 
 
 def details() -> str:
@@ -85,8 +170,7 @@ def public(module: str) -> Iterator[tuple[str, Any]]:
 def _first_line(name: str, value: Any) -> str:
     if not _documented(value):
         return ALIASES[name]
-    text = (inspect.getdoc(value) or "").partition("\n\n")[0].replace("\n", " ")
-    return re.split(r"(?<=[.])\s", text)[0].replace("|", "\\|")
+    return _sentence(inspect.getdoc(value) or "")
 
 
 def _type_text(value: Any) -> str:

@@ -18,6 +18,7 @@ from examples.demo.page import BOLD, DIM, Page, counted
 from examples.demo.scenes import Answer, Line, Scene, openings, scenes
 from examples.demo.screen import PlainScreen, Progress, screen
 from mainspring import Mainspring, Task
+from mainspring.app.internals import internals_of
 from mainspring.core.story import Entry
 from mainspring.errors import TaskRefusedError
 from mainspring.port.records import Ref
@@ -183,13 +184,13 @@ async def demo(folder: Path, instances: int, page: Page) -> int:
 
 
 async def _tell(drive: Drive, page: Page, seconds: float) -> int:
-    store = drive.app.engine.store
+    store = internals_of(drive.app).engine.store
     feed, stats = await read_feed(store), await drive.app.stats()
     letters = await store.dead_letters(1_000, 0)
     # The inbox is empty when all is quiet; should it not be, what waits there is under way and not lost.
     refs = [Ref(*instance.split("/", 1)) for instance in set(drive.told.values())]
     waiting = [row for ref in refs for row in await store.inbox(ref, 1_000)]
-    handled = frozenset(drive.app.registry.handlers)
+    handled = frozenset(internals_of(drive.app).registry.handlers)
     verdict = check(drive.told, feed, waiting, letters, read_effects(drive.folder / EFFECTS), handled, drive.clicks)
     page.write()
     _examples(page, feed, drive.app)
@@ -210,7 +211,7 @@ def _examples(page: Page, feed: Feed, app: Mainspring) -> None:
     for ref, row in feed:
         status[ref] = ends.get(row.event, status.get(ref, "waiting"))
     page.write(f"{'workflow':<18}{'completed':>10}{'failed':>8}{'waiting':>9}", DIM)
-    for name in app.registry.workflows:
+    for name in internals_of(app).registry.workflows:
         counts = Counter(end for ref, end in status.items() if ref.workflow == name)
         if counts:
             page.write(f"{name:<18}{counts['completed']:>10}{counts['failed']:>8}{counts['waiting']:>9}")

@@ -8,7 +8,6 @@ from mainspring.app import Mainspring as Mainspring
 from mainspring.app import Receipt as Receipt
 from mainspring.app.posting import Posted as Posted
 from mainspring.app.transactions import Transaction as Transaction
-from mainspring.app.tuning import tune_process as tune_process
 from mainspring.app.workflow_handle import WorkflowHandle as WorkflowHandle
 from mainspring.core.decisions import Ask as Ask
 from mainspring.core.decisions import CancelSchedule as CancelSchedule

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Reply, Send, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.port.purges import Purged
 from mainspring.testing.clock import VirtualClock
 from tests.support.apps import MakeApp
@@ -140,7 +141,7 @@ async def finished(app: Mainspring, clock: VirtualClock, *ids: str, notes: int =
 @contextmanager
 def crash_after(transactions: int, app: Mainspring) -> Generator[None]:
     """Let the process lose its life, as far as the purge can tell, after so many of its transactions."""
-    store = app.engine.store
+    store = internals_of(app).engine.store
     purge, made = store.purge, iter(range(transactions))
 
     async def mortal(*values: Any) -> Purged:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from mainspring import Complete, Decisions, Event, Fail, Mainspring, Received, Retry, Send, SendFailed, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.errors import StoreError
 from tests.support.waiting import until
 
@@ -103,10 +104,10 @@ async def look_for_work(app: Mainspring) -> None:
 
     A look from before may be answered only now, and bring what was paused meanwhile: that is given back by a commit.
     """
-    claimer, committer = app.engine.claimer, app.engine.committer
+    claimer, committer = internals_of(app).engine.claimer, internals_of(app).engine.committer
     await until(lambda: committer.idle)
     looked = claimer.rounds
-    app.engine.wakeups.due_at(0)
+    internals_of(app).engine.wakeups.due_at(0)
     await until(lambda: claimer.rounds > looked and claimer.idle and committer.idle)
 
 
@@ -120,7 +121,7 @@ async def has_length(app: Mainspring, id: str, least: int) -> bool:
 
 def fail_once(app: Mainspring, monkeypatch: "pytest.MonkeyPatch") -> list[str]:
     """Let the next look for a remembered result fail. Return the keys that were looked for in vain."""
-    store, failed = app.engine.store, list[str]()
+    store, failed = internals_of(app).engine.store, list[str]()
     original = store.remembered
 
     async def remembered(key: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Mainspring, Receipt, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.core.definition import definition_of
 from mainspring.engine.engine import RELIEVE_SECONDS
 from mainspring.errors import DefinitionError, StoreUnreachableError
@@ -96,14 +97,14 @@ def test_a_second_start_begins_it_when_the_commit_of_the_first_fails(
 ) -> None:
     async def main() -> None:
         async with app_with(make_app(), Refusing()) as app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             commit = store.commit
             second: list[asyncio.Task[Receipt[Any]]] = []
 
             async def refused(worker: int, units: list[Unit]) -> list[Outcome]:
                 monkeypatch.setattr(store, "commit", commit)
                 second.append(asyncio.create_task(app.send(Start("j-1", times=0), id="m-2")))
-                lane = app.engine.stepper.lanes.get(Ref("Refusing", "j-1"))
+                lane = internals_of(app).engine.stepper.lanes.get(Ref("Refusing", "j-1"))
                 await until(lambda: lane is not None and len(lane.queue) == 1)
                 raise StoreUnreachableError("the store", "refused")
 
@@ -238,7 +239,7 @@ def test_what_an_earlier_run_is_told_too_late_does_not_cancel_the_new_one(
             await app.send(Start("j-1"))
             await until(lambda: begun == [0])
             await client.instance(Recurring, "j-1").cancel()
-            store, answered = app.engine.store, asyncio.Event()
+            store, answered = internals_of(app).engine.store, asyncio.Event()
             load = store.load
 
             async def read_slowly(refs: Sequence[Ref], most: int | None = None) -> Any:

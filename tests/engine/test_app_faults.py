@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Reply
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs import intake
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import (
@@ -102,7 +103,7 @@ def test_a_reply_outlives_a_commit_that_failed(make_app: MakeApp, monkeypatch: p
     async def main() -> None:
         async with closed_shop(make_app()) as app:
             await app.send(PlaceOrder("o-1", 42))
-            store = app.engine.store
+            store = internals_of(app).engine.store
             commit, broken = store.commit, []
 
             async def fail_the_reply(worker: int, units: Any) -> Any:
@@ -129,7 +130,7 @@ def test_a_reply_to_an_earlier_question_outlives_a_read_that_failed(
             await app.send(PlaceOrder("o-1"))
             asked = asyncio.create_task(app.request(AskTotal("o-1"), id="q-1", timeout=SOON))
             await until(lambda: _is_recorded(app, "q-1"))
-            store = app.engine.store
+            store = internals_of(app).engine.store
             read, broken = store.stream, []
 
             async def fail_once(*args: Any) -> Any:
@@ -155,7 +156,7 @@ def test_a_handler_may_still_send_while_the_app_drains(make_app: MakeApp) -> Non
 
         async def work(command: Work) -> Done:
             running.set()
-            await until(lambda: app.engine.worker.closing)
+            await until(lambda: internals_of(app).engine.worker.closing)
             await app.send(Start("j-2", 0))
             return Done(command.id, command.part)
 
@@ -176,7 +177,7 @@ def test_an_app_stops_though_its_clock_stands_still(tmp_path: Path) -> None:
 
         async def work(command: Work) -> Done:
             running.set()
-            await until(lambda: app.engine.worker.closing)
+            await until(lambda: internals_of(app).engine.worker.closing)
             ended.append(command.id)
             return Done(command.id, command.part)
 
@@ -211,7 +212,7 @@ def test_a_stop_that_is_cancelled_closes_everything_all_the_same(make_app: MakeA
             await asyncio.wait_for(app.stop(), 0.1)
         assert closed.is_set()
         with pytest.raises(WiringError, match="not running"):
-            _ = app.engine
+            _ = internals_of(app).engine
 
     run(main)
 
@@ -272,7 +273,7 @@ def test_one_answer_wakes_one_who_waits_at_the_door(make_app: MakeApp, monkeypat
     async def main() -> None:
         async with closed_shop(make_app()) as app:
             await app.send(PlaceOrder("o-1"))
-            door = app.engine.intake
+            door = internals_of(app).engine.intake
             for _ in range(10):
                 await door.take_place()
             waiting = [asyncio.create_task(door.take_place()) for _ in range(5)]

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.states import state_at
 from mainspring.engine.runtime import SystemClock
 from mainspring.port.records import EventRow, InputRow, Loaded, Ref
@@ -115,7 +116,7 @@ def test_a_state_that_is_folded_anew_is_that_of_the_version_it_is_shown_with(mon
         app = app_on(store, Noted())
         await app.start(work=False)
         await app.send(Start("j-1", times=3))
-        monkeypatch.setattr(app.registry.workflows["Noted"], "fingerprint", "that of other code")
+        monkeypatch.setattr(internals_of(app).registry.workflows["Noted"], "fingerprint", "that of other code")
         [loaded] = await store.load([Ref("Noted", "j-1")])
         assert loaded is not None
         assert loaded.snapshot is not None

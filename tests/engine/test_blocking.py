@@ -59,7 +59,7 @@ def test_instances_and_errors_are_the_same_as_in_the_async_app(make_app: MakeApp
 def test_read_models_tasks_and_schedules_are_asked_without_await(make_app: MakeApp) -> None:
     app = closed_shop(make_app())
 
-    @app.projection(key=lambda entry: entry.instance)
+    @app.projections.add(key=lambda entry: entry.instance)
     def notes(document: Kept | None, entry: FeedEntry) -> Kept | None:
         noted = isinstance(entry.event, Received) and isinstance(entry.event.message, Note)
         return Kept((document or Kept()).count + noted)

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.claiming import claimer as claims
 from mainspring.engine.inputs import intake
 from mainspring.engine.inputs.lanes import Lanes
@@ -37,7 +38,7 @@ def test_a_flood_of_messages_waits_at_the_door(make_app: MakeApp, monkeypatch: p
     async def main() -> None:
         nonlocal most
         async with closed_shop(make_app()) as app:
-            submit = app.engine.stepper.submit
+            submit = internals_of(app).engine.stepper.submit
             in_flight = 0
 
             def counted(pending: object) -> None:
@@ -46,7 +47,7 @@ def test_a_flood_of_messages_waits_at_the_door(make_app: MakeApp, monkeypatch: p
                 most = max(most, in_flight)
                 submit(pending)  # pyright: ignore[reportArgumentType]
 
-            app.engine.stepper.submit = counted
+            internals_of(app).engine.stepper.submit = counted
 
             async def send(n: int) -> None:
                 nonlocal in_flight
@@ -75,7 +76,7 @@ def test_outputs_over_a_workers_capacity_are_left_to_whoever_has_room(
         async with job(make_app(), work, concurrency=2) as app:
             receipt = await app.send(Start("j-1", times=3))
             await app.send_many([Start(f"k-{n}", times=3) for n in range(20)])
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
             waiting.append(runner.waiting)
             assert (await app.stats()).outbox == 63
             gate.set()
@@ -97,14 +98,14 @@ def test_timers_that_are_due_together_come_into_hand_a_few_at_a_time(
     async def main() -> None:
         async with ticket(make_app(clock)) as app:
             await app.send_many([Open(f"t-{n}") for n in range(100)])
-            submit = app.engine.stepper.submit
+            submit = internals_of(app).engine.stepper.submit
 
             def counted(pending: Pending) -> None:
                 nonlocal most
                 submit(pending)
-                most = max(most, app.engine.stepper.in_hand)
+                most = max(most, internals_of(app).engine.stepper.in_hand)
 
-            app.engine.stepper.submit = counted
+            internals_of(app).engine.stepper.submit = counted
             await pass_time(app, clock, 54)  # as below
             clock.advance(6)
             await until(lambda: _reminded(app))
@@ -131,11 +132,11 @@ def test_timers_fire_while_senders_keep_the_hands_full_and_not_while_nothing_mor
             await pass_time(app, clock, 54)  # at once it would leap over the lease, and the worker be relieved
             monkeypatch.setattr(Stepper, "in_hand", property(lambda _: in_hand))
             clock.advance(6)
-            rounds, sent = app.engine.claimer.rounds, count()
+            rounds, sent = internals_of(app).engine.claimer.rounds, count()
 
             async def others_send() -> bool:
                 await app.send(Open(f"other-{next(sent)}"))  # each a batch, which leaves a share to the timers
-                return app.engine.claimer.rounds >= rounds + 5 and await reminders(app) == reminded
+                return internals_of(app).engine.claimer.rounds >= rounds + 5 and await reminders(app) == reminded
 
             await until(others_send)
 
@@ -158,17 +159,17 @@ def test_a_batch_that_is_reported_while_a_share_is_claimed_is_followed_by_the_ne
         async with ticket(make_app(clock)) as app:
             await app.send_many([Open(id) for id in tickets])
             await pass_time(app, clock, 54)
-            claim = app.engine.store.claim
+            claim = internals_of(app).engine.store.claim
 
             async def answers_late(*arguments: Any) -> Claims:
                 answer = await claim(*arguments)
                 if slow:
                     slow.clear()
                     await app.send(Open("meanwhile"))
-                    await until(lambda: not waits_for_a_batch(app.engine.claimer))
+                    await until(lambda: not waits_for_a_batch(internals_of(app).engine.claimer))
                 return answer
 
-            monkeypatch.setattr(app.engine.store, "claim", answers_late)
+            monkeypatch.setattr(internals_of(app).engine.store, "claim", answers_late)
             monkeypatch.setattr(Stepper, "in_hand", property(lambda _: 15))
             clock.advance(6)
             await until(lambda: reminded(app))
@@ -186,13 +187,13 @@ def test_a_batch_that_is_reported_while_a_share_is_claimed_is_followed_by_the_ne
 def test_states_of_idle_instances_are_forgotten_and_read_again(make_app: MakeApp) -> None:
     async def main() -> None:
         async with closed_shop(make_app()) as app:
-            app.engine.stepper.lanes = Lanes(limit=10)
+            internals_of(app).engine.stepper.lanes = Lanes(limit=10)
             await app.send_many([PlaceOrder(f"o-{n}") for n in range(50)])
-            assert app.engine.stepper.lanes.count <= 50
+            assert internals_of(app).engine.stepper.lanes.count <= 50
             await app.send(PlaceOrder("o-50"))
             for n in range(50):
                 await app.send(Note(f"o-{n}", "still known"))
-            await until(lambda: app.engine.stepper.lanes.count <= 12)
+            await until(lambda: internals_of(app).engine.stepper.lanes.count <= 12)
             state = await app.instance(Shop, "o-0").state()
             assert "still known" in repr(state)
 
@@ -207,14 +208,14 @@ def test_a_mistake_on_one_instances_way_back_does_not_stop_the_others(
 
     async def main() -> None:
         async with job(make_app(), work) as app:
-            begin = app.engine.dispatcher._begin  # noqa: SLF001  the mistake is planted there
+            begin = internals_of(app).engine.dispatcher._begin  # noqa: SLF001  the mistake is planted there
 
             def broken(claim: OutputClaim, message: Work) -> None:
                 if message.id == "j-0":
                     raise RuntimeError("planted")
                 begin(claim, message)
 
-            monkeypatch.setattr(app.engine.dispatcher, "_begin", broken)
+            monkeypatch.setattr(internals_of(app).engine.dispatcher, "_begin", broken)
             await app.send_many([Start(f"j-{n}") for n in range(3)])
             await app.instance(Job, "j-1").result()
             await app.instance(Job, "j-2").result()
@@ -227,7 +228,7 @@ def test_a_mistake_on_one_instances_way_back_does_not_stop_the_others(
 def test_nobody_waits_for_a_committer_that_died(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with closed_shop(make_app()) as app:
-            committer = app.engine.committer
+            committer = internals_of(app).engine.committer
 
             def broken(*_: object) -> None:
                 monkeypatch.undo()
@@ -247,7 +248,7 @@ def test_who_waits_for_a_commit_that_a_stop_does_not_wait_for_is_told_so(
     async def main() -> None:
         app = closed_shop(make_app())
         await app.start()
-        engine, begun = app.engine, asyncio.Event()
+        engine, begun = internals_of(app).engine, asyncio.Event()
 
         async def hangs(*_: object) -> list[Outcome]:
             begun.set()
@@ -282,7 +283,7 @@ def test_who_sends_many_while_the_app_stops_is_told_and_nothing_goes_on_afterwar
             rests.set()
             await stopped.wait()
 
-        monkeypatch.setattr(app.engine.intake, "rest", rest)
+        monkeypatch.setattr(internals_of(app).engine.intake, "rest", rest)
         sending = asyncio.create_task(app.send_many([PlaceOrder(f"o-{n}") for n in range(3 * intake.INPUTS_PER_TURN)]))
         await rests.wait()
         await app.stop()
@@ -290,7 +291,7 @@ def test_who_sends_many_while_the_app_stops_is_told_and_nothing_goes_on_afterwar
         stopped.set()
         (told,) = await asyncio.gather(sending, return_exceptions=True)
         # The memory store can be written to after its end.
-        assert isinstance(told, list if app.url == "memory://" else StoreClosedError)
+        assert isinstance(told, list if internals_of(app).url == "memory://" else StoreClosedError)
         await asyncio.sleep(0)
         assert {task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}} == set()
 
@@ -317,9 +318,9 @@ def test_a_claim_that_comes_back_full_is_followed_by_another_at_once(monkeypatch
 
         monkeypatch.setattr(store, "commit", later)
         async with app:
-            await until(lambda: app.engine.claimer.rounds > 0 and app.engine.claimer.idle)
+            await until(lambda: internals_of(app).engine.claimer.rounds > 0 and internals_of(app).engine.claimer.idle)
             # Nobody has asked again by the clock, which stands still, nor because of a commit.
-            taken = app.engine.claimer.taken
+            taken = internals_of(app).engine.claimer.taken
             may_commit.set()
             assert taken == 5
 
@@ -334,7 +335,7 @@ def test_what_was_promised_is_taken_back_though_nobody_can_be_told_of_its_commit
             return Done(command.id, command.part)
 
         async with job(make_app(), done) as app:
-            stepper, told = app.engine.stepper, list[str]()
+            stepper, told = internals_of(app).engine.stepper, list[str]()
 
             class Deaf:
                 def taking(self, *_: Any) -> None: ...
@@ -347,8 +348,8 @@ def test_what_was_promised_is_taken_back_though_nobody_can_be_told_of_its_commit
             sent = asyncio.create_task(app.send(Start("j-1", 3)))
             await until(lambda: told)
             stepper._observer = None  # noqa: SLF001
-            await until(lambda: app.engine.committer.idle)
-            assert app.engine.dispatcher._promised.total() == 0  # noqa: SLF001
+            await until(lambda: internals_of(app).engine.committer.idle)
+            assert internals_of(app).engine.dispatcher._promised.total() == 0  # noqa: SLF001
             sent.cancel()
 
     run(main)

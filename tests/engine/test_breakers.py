@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mainspring import Breaker, Mainspring, RateLimit, Retry
+from mainspring.app.internals import internals_of
 from mainspring.engine.handlers.gate import Gate
 from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.errors import (
@@ -89,7 +90,7 @@ def test_poison_that_is_the_probe_is_followed_by_another_probe_at_once(
         options = {"breaker": Breaker(failures=1, open_for=minute), "retry": Retry(max_attempts=3), "concurrency": 1}
         async with job(make_app(clock), work, **options) as app:
             await app.send(Start("first"))
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
             await until(lambda: runner.gate.is_open)
             for number in range(50):
                 await app.send(Start(f"bad-{number}"))
@@ -127,8 +128,8 @@ def test_who_failed_before_is_not_the_probe_while_others_wait(make_app: MakeApp)
         options = {"breaker": Breaker(failures=1), "retry": retry, "concurrency": 1}
         async with job(make_app(clock), work, **options) as app:
             await app.send(Start("slow"))
-            [runner] = app.engine.dispatcher.runners
-            await until(lambda: runner.gate.is_open and app.engine.committer.idle)
+            [runner] = internals_of(app).engine.dispatcher.runners
+            await until(lambda: runner.gate.is_open and internals_of(app).engine.committer.idle)
             clock.advance(1)
             await until(lambda: runner.waiting == 1)
             await app.send(Start("good"))
@@ -222,8 +223,10 @@ def test_a_batch_of_which_nothing_came_through_counts_and_one_that_came_in_part_
         retry = Retry(first=timedelta(hours=1), cap=timedelta(hours=1), jitter=False)
         async with job(make_app(clock), work, breaker=Breaker(failures=1), batch=10, retry=retry) as app:
             await app.send(Start("j-1", times=3))
-            await until(lambda: app.engine.committer.idle and not app.engine.dispatcher.in_hand)
-            [runner] = app.engine.dispatcher.runners
+            await until(
+                lambda: internals_of(app).engine.committer.idle and not internals_of(app).engine.dispatcher.in_hand
+            )
+            [runner] = internals_of(app).engine.dispatcher.runners
             assert not runner.gate.is_open
             whole = True
             await app.send(Start("j-2", times=3))
@@ -249,8 +252,8 @@ def test_a_probe_whose_instance_is_cancelled_is_followed_by_another_at_once(make
         options = {"breaker": Breaker(failures=1), "retry": Retry(), "concurrency": 1}
         async with job(make_app(clock), work, **options) as app:
             await app.send(Start("first"))
-            [runner] = app.engine.dispatcher.runners
-            await until(lambda: runner.gate.is_open and app.engine.committer.idle)
+            [runner] = internals_of(app).engine.dispatcher.runners
+            await until(lambda: runner.gate.is_open and internals_of(app).engine.committer.idle)
             await app.send(Start("slow"))
             await until(lambda: runner.waiting == 1)
             await app.send(Start("good"))
@@ -287,9 +290,9 @@ def test_a_call_from_before_the_breaker_opened_does_not_open_it_again_after_it_c
         async with job(make_app(clock), work, breaker=breaker, retry=QUICK) as app:
             await app.send(Start("slow"))
             await until(begun.is_set)
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
             await app.send(Start("quick"))
-            await until(lambda: runner.gate.is_open and app.engine.committer.idle)
+            await until(lambda: runner.gate.is_open and internals_of(app).engine.committer.idle)
             away = False
             clock.advance(1)
             await until(lambda: has_status(app, "quick", "completed"))
@@ -317,8 +320,8 @@ def test_a_call_that_the_rate_holds_back_is_no_probe_and_does_not_fail_fast(make
         options = {"breaker": breaker, "rate": RateLimit(per_second=1 / 6)}
         async with job(make_app(clock), work, retry=ONCE, **options) as app:
             await app.send(Start("j-1"))
-            [runner] = app.engine.dispatcher.runners
-            await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
+            [runner] = internals_of(app).engine.dispatcher.runners
+            await until(lambda: runner.gate.state.phase == "open" and internals_of(app).engine.committer.idle)
             clock.advance(4)
             receipt = await app.send(Start("j-2"))
             await until(lambda: runner._waker is not None)  # noqa: SLF001  it was turned away, and comes back
@@ -355,8 +358,8 @@ def test_a_probe_that_succeeds_lets_all_go_at_once(make_app: MakeApp) -> None:
         clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=5))
         async with job(make_app(clock), work, retry=QUICK, breaker=breaker) as app:
             await app.send(Start("j-1", times=20))
-            [runner] = app.engine.dispatcher.runners
-            await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
+            [runner] = internals_of(app).engine.dispatcher.runners
+            await until(lambda: runner.gate.state.phase == "open" and internals_of(app).engine.committer.idle)
             broken = False
             clock.advance(5)
             # Nobody moves the clock any more: none of them waits for the breaker once more.

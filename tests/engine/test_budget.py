@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import DefinitionError, SettingError
@@ -93,7 +94,7 @@ def test_a_workflow_that_sends_to_itself_for_ever_is_told_of_and_suspended(
             assert row.error.startswith("StepBudgetError: Round/r-1 has taken 100 steps within an hour, and was about")
             assert "Go, which it sends to itself" in row.error
             assert (await app.instance(Round, "r-1").state()) == Counted(STEPS)
-            assert len(await app.engine.store.inbox(Ref("Round", "r-1"), 10)) == 1  # nothing is lost
+            assert len(await internals_of(app).engine.store.inbox(Ref("Round", "r-1"), 10)) == 1  # nothing is lost
 
             await app.instance(Round, "r-1").resume()
             await until(lambda: _stepped(app, 2 * STEPS))  # as much again
@@ -184,7 +185,7 @@ def test_others_of_the_same_workflow_have_budgets_of_their_own(make_app: MakeApp
 def test_an_instance_that_is_busy_does_not_lose_its_count_with_others_coming() -> None:
     lanes, app = Lanes(limit=20), Mainspring("memory://")
     app.add(Round())
-    entry = app.registry.workflows["Round"]
+    entry = internals_of(app).registry.workflows["Round"]
     lane = lanes.at(Ref("Round", "r-1"), entry, 1)
     lane.steps_left -= 7
     for n in range(200):
@@ -200,8 +201,8 @@ def test_a_workflows_own_budget_goes_before_the_apps() -> None:
 
     def budgets(app: Mainspring) -> dict[str, WorkflowEntry]:
         app.add(Round(), Free())
-        app.registry.add_fan_out()
-        return app.registry.workflows
+        internals_of(app).registry.add_fan_out()
+        return internals_of(app).registry.workflows
 
     entries = budgets(Mainspring("memory://"))
     assert (entries["Round"].budget.steps, entries["Free"].budget.steps) == (STEPS, 1_000_000)

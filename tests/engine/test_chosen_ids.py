@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mainspring import Ask, Complete, Context, Event, Fail, Mainspring, Reply, Send, SendFailed, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.pending import Pending
 from mainspring.errors import DuplicateIdError, InstanceFailedError, InvalidIdError
@@ -221,7 +222,7 @@ def test_a_task_is_answered_though_somebody_chose_the_answers_id(make_app: MakeA
 
 def earlier(app: Mainspring, message: Any) -> Pending:
     """Return a message that an instance of the same name has sent before, as it is brought to its account."""
-    encoded = app.registry.codec.encode(message)
+    encoded = internals_of(app).registry.codec.encode(message)
     context = records.Context("c-1")
     ref = Ref("Account", "a")
     return Pending(ref, message, encoded.name, 1, encoded.body, "Transfer/t9/3", Kind.COMMAND, context, 0, mark=MARK)
@@ -230,7 +231,7 @@ def earlier(app: Mainspring, message: Any) -> Pending:
 def test_the_same_message_from_inside_counts_once(make_app: MakeApp) -> None:
     async def main() -> None:
         async with bank(make_app()) as app:
-            app.engine.stepper.submit(earlier(app, Deposit("a")))
+            internals_of(app).engine.stepper.submit(earlier(app, Deposit("a")))
             transfer = await app.send(Move("t9", "a"))
 
             async def settled() -> bool:
@@ -246,7 +247,7 @@ def test_the_same_message_from_inside_counts_once(make_app: MakeApp) -> None:
 def test_another_message_with_the_same_id_is_a_dead_letter_and_its_sender_is_told(make_app: MakeApp) -> None:
     async def main() -> None:
         async with bank(make_app()) as app:
-            app.engine.stepper.submit(earlier(app, Mark("a")))
+            internals_of(app).engine.stepper.submit(earlier(app, Mark("a")))
             await until(lambda: _has(app, "a"))
             with pytest.raises(
                 InstanceFailedError,
@@ -266,7 +267,7 @@ def test_another_message_with_the_same_id_is_a_dead_letter_and_its_sender_is_tol
 
 
 async def _has(app: Mainspring, account: str) -> bool:
-    rows = await app.engine.store.stream(Ref("Account", account), 0, 10)
+    rows = await internals_of(app).engine.store.stream(Ref("Account", account), 0, 10)
     return bool(rows)
 
 
@@ -277,7 +278,7 @@ def test_a_reply_with_the_id_of_another_is_a_dead_letter(make_app: MakeApp) -> N
             await begun.result()
             again = earlier(app, Deposited(9))
             again.ref, again.kind, again.id = Ref("Transfer", "t9"), Kind.REPLY, "Account/b/3"
-            app.engine.stepper.submit(again)
+            internals_of(app).engine.stepper.submit(again)
             (letter,) = await until(app.dead_letters)
             assert (letter.type, letter.reason) == ("Deposited", "its id was used before, for another message")
 
@@ -309,7 +310,7 @@ def test_what_an_older_release_has_stored_is_taken_once_and_keeps_its_id(
                 await old.instance(Account, "a").suspend()
                 await old.send(Move("t9", "a"))
                 await until(waiting_in(old))
-                rows = await old.engine.store.inbox(Ref("Account", "a"), 10)
+                rows = await internals_of(old).engine.store.inbox(Ref("Account", "a"), 10)
                 assert stored_ids(rows) == ["Transfer/t9/3"]
         async with bank(make_app()) as new:
             # Somebody who sends it again is told so: it waits there.
@@ -318,17 +319,17 @@ def test_what_an_older_release_has_stored_is_taken_once_and_keeps_its_id(
             await new.instance(Account, "a").resume()
             await new.instance(Transfer, "t9").result()
             assert await deposits(new) == 1
-            rows = await new.engine.store.stream(Ref("Account", "a"), 0, 20)
+            rows = await internals_of(new).engine.store.stream(Ref("Account", "a"), 0, 20)
             assert stored_ids(rows)[-1] == "Transfer/t9/3"
             await (await new.send(Move("t8", "a"))).result()
-            rows = await new.engine.store.stream(Ref("Account", "a"), 0, 20)
+            rows = await internals_of(new).engine.store.stream(Ref("Account", "a"), 0, 20)
             assert stored_ids(rows)[-1] == f"{MARK}Transfer/t8/3"
 
     run(main)
 
 
 def waiting_in(app: Mainspring) -> Callable[[], Any]:
-    return lambda: app.engine.store.inbox(Ref("Account", "a"), 10)
+    return lambda: internals_of(app).engine.store.inbox(Ref("Account", "a"), 10)
 
 
 def test_an_older_release_takes_what_a_newer_one_has_left_waiting(
@@ -345,7 +346,7 @@ def test_an_older_release_takes_what_a_newer_one_has_left_waiting(
             async with bank(make_app()) as old:
                 await old.instance(Account, "a").resume()
                 await old.instance(Transfer, "t9").result()
-                rows = await old.engine.store.stream(Ref("Account", "a"), 0, 20)
+                rows = await internals_of(old).engine.store.stream(Ref("Account", "a"), 0, 20)
                 assert stored_ids(rows)[-1] == f"{MARK}Transfer/t9/3"
         async with bank(make_app()) as new:
             assert await deposits(new) == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mainspring import Mainspring, Retry
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime
 from mainspring.stores.sqlite.workers import fcntl
 from mainspring.testing.clock import VirtualClock
@@ -81,15 +82,15 @@ def test_what_a_worker_held_that_crashed_does_not_wait_for_that_hour(tmp_path: P
         await sender.start(work=False)
         await sender.send_many([Start(name) for name in names])
         await sender.stop()
-        crashed = fork_server().Process(target=crash, args=(sender.url,), daemon=True)
+        crashed = fork_server().Process(target=crash, args=(internals_of(sender).url,), daemon=True)
         crashed.start()
         await until(lambda: not crashed.is_alive())
         assert crashed.exitcode == -signal.SIGKILL
 
         looking = _app(tmp_path, VirtualClock(NOON - HOUR), called)
         await looking.start(work=False)
-        (dead,) = await looking.engine.store.workers()
-        assert dead.ends_us > looking.engine.store.now_us() + HOUR // timedelta(microseconds=1)
+        (dead,) = await internals_of(looking).engine.store.workers()
+        assert dead.ends_us > internals_of(looking).engine.store.now_us() + HOUR // timedelta(microseconds=1)
         await looking.stop()
 
         async with _app(tmp_path, VirtualClock(NOON - HOUR), called) as app:
@@ -134,7 +135,13 @@ def test_what_is_tried_again_later_is_brought_forward_once(tmp_path: Path) -> No
         clock = VirtualClock(NOON - HOUR)
         for _ in range(4):
             async with failing(clock) as app:
-                await until(lambda: called and app.engine.committer.idle and not app.engine.dispatcher.in_hand)
+                await until(
+                    lambda: (
+                        called
+                        and internals_of(app).engine.committer.idle
+                        and not internals_of(app).engine.dispatcher.in_hand
+                    )
+                )
                 await look_for_work(app)
             clock.advance(1)
         assert called == ["j-1"]

@@ -17,6 +17,7 @@ from mainspring import (
     Send,
     Workflow,
 )
+from mainspring.app.internals import internals_of
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.port.ids import MARK
 from mainspring.port.records import Ref
@@ -172,10 +173,10 @@ def test_correlation_causation_and_sender_flow_along(make_app: MakeApp) -> None:
     async def main() -> None:
         async with market(make_app()) as app:
             await (await app.send(Order("o-1", "A-1"), id="m-1", correlation_id="case-7")).result()
-            rows = await app.engine.store.stream(Ref("Stock", "A-1"), 0, 10)
+            rows = await internals_of(app).engine.store.stream(Ref("Stock", "A-1"), 0, 10)
             assert rows[1].context == b'{"correlation_id":"case-7","causation_id":"m-1","sender":"Ordering/o-1"}'
             await until(lambda: quiet(app))
-            rows = await app.engine.store.stream(Ref("Mail", "mail-o-1"), 0, 10)
+            rows = await internals_of(app).engine.store.stream(Ref("Mail", "mail-o-1"), 0, 10)
             assert b'"correlation_id":"case-7"' in (rows[1].context or b"")
             assert b'"sender":"Ordering/o-1"' in (rows[1].context or b"")
 
@@ -264,7 +265,7 @@ def test_a_snapshot_saves_the_reading_of_what_is_before_it(make_app: MakeApp) ->
         async with market(make_app()) as app:
             await app.send_many([CheckStock("A-1") for _ in range(25)])
         async with market(make_app()) as app:
-            [loaded] = await app.engine.store.load([Ref("Stock", "A-1")])
+            [loaded] = await internals_of(app).engine.store.load([Ref("Stock", "A-1")])
             assert loaded is not None
             assert loaded.snapshot is not None
             assert loaded.snapshot.version >= 40
@@ -309,16 +310,18 @@ def test_what_a_lost_worker_held_is_carried_out_by_the_next(make_app: MakeApp) -
 
         await first.start()
         await (await first.send(Order("o-1", "A-1"))).result()
-        held = await first.engine.store.holds(first.engine.committer.worker)
+        held = await internals_of(first).engine.store.holds(internals_of(first).engine.committer.worker)
         assert len(held) == 1
-        await first.engine.store.release_worker(first.engine.committer.worker)
+        await internals_of(first).engine.store.release_worker(internals_of(first).engine.committer.worker)
 
         async with market(make_app()) as second:
             await until(lambda: quiet(second))
             assert await second.instance(Ledger, "ledger-A-1").state() == Stocked(1)
             blocked.set()
             # The late one has ended, and what came of it was refused.
-            await until(lambda: not first.engine.dispatcher.in_hand and first.engine.committer.idle)
+            await until(
+                lambda: not internals_of(first).engine.dispatcher.in_hand and internals_of(first).engine.committer.idle
+            )
             assert await second.instance(Ledger, "ledger-A-1").state() == Stocked(1)
         await first.stop()
 
@@ -335,7 +338,7 @@ def test_a_stream_is_the_same_on_every_store(make_app: MakeApp, tmp_path: Any) -
             rows = [
                 (row.version, row.event, row.type, row.body, row.detail, row.kind, row.message_id, row.cause, row.state)
                 for ref in (Ref("Ordering", "o-1"), Ref("Stock", "A-1"))
-                for row in await app.engine.store.stream(ref, 0, 100)
+                for row in await internals_of(app).engine.store.stream(ref, 0, 100)
             ]
             assert rows == EXPECTED
 

@@ -12,6 +12,7 @@ from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.replay.travel import travel
 from mainspring.analysis.what_if.check import check
 from mainspring.app.instance import Instance
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Kept
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.outside_rule import check_outside
@@ -151,8 +152,8 @@ def test_what_if_does_not_count_another_deadline_for_those_that_run(make_app: Ma
             assert (await check(first)).safe
         async with second:
             assert (await check(second)).safe
-            entry, ref = second.engine.registry.workflows["Stay"], Ref("Stay", "ann")
-            rows = await whole_stream(second.engine.store, ref)
+            entry, ref = internals_of(second).engine.registry.workflows["Stay"], Ref("Stay", "ann")
+            rows = await whole_stream(internals_of(second).engine.store, ref)
             assert [step.changed for step in redecided_rows(entry, ref, rows)] == [False]
             await second.send(Arrive("bob"))
         async with third:
@@ -190,8 +191,8 @@ def test_a_deadline_that_decide_sets_is_compared_and_stands_in_its_test(make_app
         hotel(second, OwnOther())
         async with first:
             await first.send(Arrive("ann"))
-            entry = first.engine.registry.workflows["Stay"]
-            told = [each async for each in travel(first.engine.store, entry, Ref("Stay", "ann"), 1, 100)]
+            entry = internals_of(first).engine.registry.workflows["Stay"]
+            told = [each async for each in travel(internals_of(first).engine.store, entry, Ref("Stay", "ann"), 1, 100)]
             [step] = [each for each in told if isinstance(each, Moment) and each.envelope is not None]
             text = as_test(entry, [], step)
             assert ".then(Schedule(DeadlinePassed(), after=timedelta(seconds=10800)))" in text
@@ -250,8 +251,8 @@ def test_who_takes_it_back_in_the_first_step_has_none_in_any_story(make_app: Mak
             await app.send(Leave("ann"))
             await stay.reset(4, "she had not left")
             assert await app.timers() == []
-            entry = app.engine.registry.workflows["Stay"]
-            rows = live(await whole_stream(app.engine.store, Ref("Stay", "ann")))
+            entry = internals_of(app).engine.registry.workflows["Stay"]
+            rows = live(await whole_stream(internals_of(app).engine.store, Ref("Stay", "ann")))
             without = counterfactual(entry, Ref("Stay", "ann"), rows, Edit("replace", 2, Arrive("ann")), 1 << 60)
             assert (without.differs_at, without.waiting) == (None, ())
         rehearsal = Rehearsal(Patient())
@@ -331,7 +332,7 @@ def test_nobody_outside_says_that_the_time_is_over(make_app: MakeApp) -> None:
         hotel(app)
         async with app:
             with pytest.raises(NotFromOutsideError, match="only the engine knows"):
-                check_outside(app.engine.registry.entries(), DeadlinePassed())
+                check_outside(internals_of(app).engine.registry.entries(), DeadlinePassed())
 
     run(main)
 
@@ -346,8 +347,8 @@ def test_what_if_finds_nothing_that_differs_and_a_step_becomes_a_test_that_passe
             clock.advance(24 * HOURS)
             await ended(stay)
             assert (await check(app)).differences == ()
-            entry = app.engine.registry.workflows["Stay"]
-            told = [each async for each in travel(app.engine.store, entry, Ref("Stay", "ann"), 1, 100)]
+            entry = internals_of(app).engine.registry.workflows["Stay"]
+            told = [each async for each in travel(internals_of(app).engine.store, entry, Ref("Stay", "ann"), 1, 100)]
             steps = [each for each in told if isinstance(each, Moment) and each.envelope is not None]
             assert [type(step.envelope.message) for step in steps if step.envelope] == [Arrive, DeadlinePassed]
             for place, step in enumerate(steps):

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from mainspring import Context, Mainspring, Retry
+from mainspring.app.internals import internals_of
 from mainspring.engine.recording.stored_values import moment
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import QUICK, Done, Job, Start, Work, has_status, job
@@ -21,7 +22,7 @@ def test_the_log_tells_who_did_what_and_how_long_it_took(make_app: MakeApp) -> N
         async with job(make_app(), work, retry=QUICK) as app:
             await (await app.send(Start("j-1"), actor="ann")).result()
             log = await app.instance(Job, "j-1").log()
-            (name,) = [worker.name for worker in await app.engine.store.workers()]
+            (name,) = [worker.name for worker in await internals_of(app).engine.store.workers()]
             assert [(line.what, line.about, line.actor, line.attempt) for line in log] == [
                 ("Started", "Start", "ann", None),
                 ("Attempted", "ConnectionError: refused", name, 1),
@@ -49,7 +50,7 @@ def test_a_fault_is_told_from_what_an_operator_does(make_app: MakeApp) -> None:
             await instance.resume(actor="bob")
             await instance.suspend("while we look")
             await instance.cancel("of no use", actor="bob")
-            (name,) = [worker.name for worker in await app.engine.store.workers()]
+            (name,) = [worker.name for worker in await internals_of(app).engine.store.workers()]
             lines = [(line.what, line.actor) for line in await instance.log()]
             assert lines == [
                 ("Started", None),
@@ -79,10 +80,10 @@ def test_attempts_that_failed_can_be_listed(make_app: MakeApp) -> None:
             await app.send(Start("j-1"))
             for count in (1, 2):
                 await until(lambda n=count: _has_attempts(app, n))
-                await until(lambda: app.engine.committer.idle)
+                await until(lambda: internals_of(app).engine.committer.idle)
                 clock.advance(10)
             await until(lambda: has_status(app, "j-1", "suspended"))
-            (name,) = [worker.name for worker in await app.engine.store.workers()]
+            (name,) = [worker.name for worker in await internals_of(app).engine.store.workers()]
             made = await instance.attempts()
             assert [(one.position, one.number, one.worker, one.error) for one in made] == [
                 (3, number, name, f"ConnectionError: refused {number}") for number in (1, 2, 3)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Mainspring, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine.engine import LEASE_SECONDS
 from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.runtime import Runtime
@@ -37,14 +38,14 @@ def test_a_damaged_record_blocks_its_own_instance_only(make_app: MakeApp, monkey
         async with closed_shop(make_app()) as app:
             await app.send_many([PlaceOrder("o-1"), PlaceOrder("o-2")])
         async with closed_shop(make_app()) as app:
-            load = app.engine.store.load
+            load = internals_of(app).engine.store.load
 
             async def damaged(refs: list[Ref], most: int | None = None) -> Any:
                 if Ref("Shop", "o-1") in refs:
                     raise DamagedRecordError("events", "Shop/o-1, version 2")
                 return await load(refs, most)
 
-            monkeypatch.setattr(app.engine.store, "load", damaged)
+            monkeypatch.setattr(internals_of(app).engine.store, "load", damaged)
             first, second = await asyncio.gather(app.send(Note("o-1", "a")), app.send(Note("o-2", "b")))
             assert (first.status, second.status) == ("suspended", "stepped")
             [row] = await app.instances(status="suspended")
@@ -89,15 +90,18 @@ def test_claims_go_on_after_an_unexpected_error(
         await sender.start(work=False)
         async with job(make_app(), work) as app:
             # A claim that is under way would not fail, and might bring what is sent.
-            await until(lambda: app.engine.claimer.idle)
-            claim, failures = app.engine.store.claim, [RuntimeError("planted"), StoreError("s", "is ill", "Wait.")]
+            await until(lambda: internals_of(app).engine.claimer.idle)
+            claim, failures = (
+                internals_of(app).engine.store.claim,
+                [RuntimeError("planted"), StoreError("s", "is ill", "Wait.")],
+            )
 
             async def ill(*arguments: Any) -> Any:
                 if failures:
                     raise failures.pop()
                 return await claim(*arguments)
 
-            monkeypatch.setattr(app.engine.store, "claim", ill)
+            monkeypatch.setattr(internals_of(app).engine.store, "claim", ill)
             await sender.send(Start("j-1"))
             await app.instance(Job, "j-1").result()
             assert failures == []
@@ -184,7 +188,11 @@ def test_a_worker_that_stood_still_while_its_heart_beat_does_not_relieve_itself(
 
     async def main() -> None:
         async with job(make_app(clock), work) as app:
-            engine, heartbeat, stood = app.engine, app.engine.store.heartbeat, asyncio.Event()
+            engine, heartbeat, stood = (
+                internals_of(app).engine,
+                internals_of(app).engine.store.heartbeat,
+                asyncio.Event(),
+            )
 
             async def stand_still(worker: int, held: str) -> bool:
                 lives = await heartbeat(worker, held)
@@ -226,7 +234,7 @@ def test_an_instance_that_was_cancelled_before_it_began_does_not_begin(make_app:
             await until(lambda: _one_letter(app))
         async with closed_shop(make_app()) as app:
             assert (await app.send(PlaceOrder("o-1"), id="m-2")).status == "dead letter"
-            [row] = await app.engine.store.instances(InstanceFilter(), 10)
+            [row] = await internals_of(app).engine.store.instances(InstanceFilter(), 10)
             assert (row.status, row.version) == ("cancelled", 0)
 
     async def _one_letter(app: Mainspring) -> bool:
@@ -247,7 +255,7 @@ def test_what_is_in_a_commit_for_longer_than_some_beats_is_not_carried_out_again
 
     async def main() -> None:
         async with job(make_app(), work) as app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             commit, holds = store.commit, store.holds
             looks = 0
 
@@ -286,7 +294,7 @@ def test_a_worker_that_holds_nothing_asks_for_strays_only_after_it_has_worked(
     async def main() -> None:
         nonlocal asked, beats
         async with job(make_app(), work) as app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             holds, heartbeat = store.holds, store.heartbeat
 
             async def counted_holds(worker: int) -> Any:
@@ -335,7 +343,7 @@ def test_a_commit_that_takes_many_heartbeats_loses_nothing(
 
     async def main() -> None:
         async with job(make_app(), work) as app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             holds, commit = store.holds, store.commit
             asked = 0
 
@@ -362,7 +370,7 @@ def test_a_commit_that_takes_many_heartbeats_loses_nothing(
             await app.send(Start("j-1"))
             await until(lambda: bool(calls) and store.commit == commit)
             last = asked
-            await until(lambda: asked > last + 2 or app.engine.committer.idle)
+            await until(lambda: asked > last + 2 or internals_of(app).engine.committer.idle)
             await until(lambda: _is_settled(app))
 
     run(main)
@@ -383,7 +391,7 @@ def test_a_stop_that_is_cancelled_leaves_nothing_running(make_app: MakeApp) -> N
         app = job(make_app(), work)
         await app.start()
         await app.send(Start("j-1"))
-        await until(lambda: app.engine.dispatcher.in_hand > 0)
+        await until(lambda: internals_of(app).engine.dispatcher.in_hand > 0)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(app.stop(), 0.05)
         await until(lambda: {t for t in asyncio.all_tasks() if "mainspring" in t.get_name()} <= before)
@@ -453,7 +461,7 @@ def test_what_stands_behind_an_input_of_an_unknown_type_is_given_back_with_it() 
         rows = [InputRow("Shop", "o-1", t, "command", t, 1, body, 0, context) for t in ("Praise", "PlaceOrder")]
         await store.commit(0, [Unit("Shop", "o-1", accepts=tuple(rows))])
         async with closed_shop(Mainspring("memory://", runtime=Runtime(clock), store=store)) as app:
-            claimer, committer = app.engine.claimer, app.engine.committer
+            claimer, committer = internals_of(app).engine.claimer, internals_of(app).engine.committer
             await until(lambda: claimer.rounds > 0 and claimer.idle and committer.idle)
             # No time has passed: it was never held for as long as one that came before its turn is.
             assert await store.holds_inputs(committer.worker) == []

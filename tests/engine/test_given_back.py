@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mainspring import Decisions, Event, Mainspring, Received, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import SystemClock
 from mainspring.stores.memory import MemoryStore
 from tests.support.running import run
@@ -94,20 +95,20 @@ async def overtake(app: Mainspring, gated: Gated, store: MemoryStore) -> None:
     # Its lane knows the instance as suspended, and is busy with an input that is not accepted yet, ...
     gated.gated = True
     sending = asyncio.create_task(app.send(Add("a", 3)))
-    await until(lambda: not app.engine.committer.idle)
+    await until(lambda: not internals_of(app).engine.committer.idle)
     other = adding(store)
     await other.start(work=False)
     await other.instance(Adding, "a").resume()
     await other.stop()
     # ... so what is claimed now is given back. The other input is accepted and claimed before that is committed, ...
-    await until(lambda: app.engine.committer.waiting == 2)
+    await until(lambda: internals_of(app).engine.committer.waiting == 2)
     gated.answers.clear()
     gated.permits.release()
     await sending
     await until(lambda: gated.claimed == 3)
     # ... and its claim is answered afterwards.
     gated.permits.release()
-    await until(lambda: app.engine.committer.idle)
+    await until(lambda: internals_of(app).engine.committer.idle)
 
 
 def test_what_a_worker_gives_back_is_not_overtaken_by_what_it_has_just_claimed() -> None:

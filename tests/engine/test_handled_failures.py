@@ -17,6 +17,7 @@ from mainspring import (
     SendFailed,
     Workflow,
 )
+from mainspring.app.internals import internals_of
 from mainspring.codec import BODY_LIMIT_BYTES
 from mainspring.core.events import Kept, Sent, Skipped
 from mainspring.errors import InstanceFailedError, OperationError
@@ -246,7 +247,7 @@ def test_a_letter_from_before_the_upgrade_is_not_retried_where_its_failure_was_t
                 reason="its handler gave up",
                 output=OutputKey(row.key, 3),
             )
-            await app.engine.committer.commit(Unit("Calm", "j-1", dead_letters=(letter,)))
+            await internals_of(app).engine.committer.commit(Unit("Calm", "j-1", dead_letters=(letter,)))
             (kept,) = await app.dead_letters()
             with pytest.raises(OperationError, match="Calm/j-1 has taken its failure, at position 4"):
                 await app.retry_dead_letter(kept.id)
@@ -265,7 +266,7 @@ def test_an_instance_that_ends_while_a_letter_of_it_is_retried_keeps_it_a_letter
             await until(lambda: is_letter(app))
             await until(lambda: has(app, Careless, Received))
             (letter,) = await app.dead_letters()
-            store, instance = app.engine.store, app.instance(Careless, "j-1")
+            store, instance = internals_of(app).engine.store, app.instance(Careless, "j-1")
             original, looked = store.restore_output, list[int | None]()
 
             async def restore_output(id: int, expected_version: int | None = None) -> bool:
@@ -292,7 +293,7 @@ def test_an_instance_that_goes_on_while_a_letter_of_it_is_retried_does_not_hinde
             await app.send(Start("j-1"))
             await until(lambda: has(app, Careless, Received))
             (letter,) = await app.dead_letters()
-            store, instance = app.engine.store, app.instance(Careless, "j-1")
+            store, instance = internals_of(app).engine.store, app.instance(Careless, "j-1")
             original, looked = store.restore_output, list[int | None]()
 
             async def restore_output(id: int, expected_version: int | None = None) -> bool:

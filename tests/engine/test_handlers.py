@@ -15,6 +15,7 @@ from mainspring import (
     RateLimit,
     Retry,
 )
+from mainspring.app.internals import internals_of
 from mainspring.engine.engine import RELIEVE_SECONDS
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Loaded, Ref
@@ -275,7 +276,7 @@ def test_a_heartbeat_keeps_long_work_alive(make_app: MakeApp) -> None:
             attempts.append(context.attempt)
             for _ in range(8):
                 clock.advance(0.6)
-                await app.engine.stop_overdue()
+                await internals_of(app).engine.stop_overdue()
                 await asyncio.sleep(0)
                 context.heartbeat()
             return Done(command.id, command.part)
@@ -295,7 +296,7 @@ def test_many_heartbeats_at_once_give_no_more_time_than_one() -> None:
             for _ in range(3):
                 context.heartbeat()
             clock.advance(1.5)
-            await app.engine.stop_overdue()
+            await internals_of(app).engine.stop_overdue()
             try:
                 await asyncio.sleep(0)
             except asyncio.CancelledError:
@@ -403,7 +404,7 @@ def test_who_looks_for_cancelled_instances_reads_no_streams(make_app: MakeApp, m
         async with job(make_app(), work) as app:
             await app.send(Start("j-1"))
             await begun.wait()
-            monkeypatch.setattr(app.engine, "store", Watched(app.engine.store))
+            monkeypatch.setattr(internals_of(app).engine, "store", Watched(internals_of(app).engine.store))
             await until(lambda: len(asked) >= 2)
             gate.set()
 
@@ -427,7 +428,7 @@ def test_an_open_breaker_lets_nothing_through_and_costs_no_attempt(make_app: Mak
         many = Retry(max_attempts=50, first=timedelta(milliseconds=1), cap=timedelta(milliseconds=1))
         async with job(make_app(clock), work, retry=many, breaker=breaker) as app:
             receipt = await app.send(Start("j-1"))
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
 
             async def waits_for_the_breaker() -> bool:
                 clock.advance(0.001)  # the time of its backoff, and little of the breaker's

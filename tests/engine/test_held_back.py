@@ -11,6 +11,7 @@ import pytest
 from mainspring import Breaker, Event, Fail, Mainspring, Retry, Send, SendFailed, Workflow
 from mainspring.analysis.stuck.held import held_back
 from mainspring.analysis.stuck.reasons import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.engine.fleet.standing import Standing, read
 from mainspring.errors import DoNotRetryError, InstanceFailedError
 from mainspring.port.records import Ref
@@ -38,14 +39,16 @@ def test_what_is_held_back_is_stored_soon_and_told_until_it_goes_on(make_app: Ma
         retry = Retry(first=timedelta(seconds=30), jitter=False)
         options: dict[str, Any] = {"retry": retry, "breaker": Breaker(failures=1), "concurrency": 1}
         async with job(make_app(clock), work, **options) as app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
 
             async def held() -> str:
                 return (await store.workers())[0].held
 
             assert await held() == ""
             await app.send(Start("j-1", 4))
-            await resting(app.engine.dispatcher.runners.of(app.registry.handlers["Work"], "Work"))
+            await resting(
+                internals_of(app).engine.dispatcher.runners.of(internals_of(app).registry.handlers["Work"], "Work")
+            )
             clock.advance(1)  # long before the next heartbeat
             await until(held)
             assert "tr0ub4dor" not in await held()
@@ -77,7 +80,7 @@ def test_many_openings_at_once_are_told_in_one_heartbeat(make_app: MakeApp) -> N
         clock = VirtualClock()
         async with job(make_app(clock), _away, breaker=Breaker(failures=1), retry=QUICK) as app:
             beats: list[str] = []
-            store: Any = app.engine.store
+            store: Any = internals_of(app).engine.store
             heartbeat = store.heartbeat
 
             async def counted(worker: int, held: str = "") -> bool:
@@ -86,7 +89,7 @@ def test_many_openings_at_once_are_told_in_one_heartbeat(make_app: MakeApp) -> N
 
             store.heartbeat = counted
             for _ in range(5):
-                app.engine.dispatcher.runners.held_back_changed.set()
+                internals_of(app).engine.dispatcher.runners.held_back_changed.set()
                 await asyncio.sleep(0)
             clock.advance(1)
             await until(lambda: beats)
@@ -148,7 +151,9 @@ def test_a_compensation_waits_for_the_breaker_though_others_fail_fast(make_app: 
         app.handler(retry=QUICK, breaker=Breaker(failures=1, fail_fast=True))(cancel)
         async with app:
             await app.send(PlanTrip("t-1", ("flight", "hotel")))
-            runner = app.engine.dispatcher.runners.of(app.registry.handlers["CancelBooking"], "CancelBooking")
+            runner = internals_of(app).engine.dispatcher.runners.of(
+                internals_of(app).registry.handlers["CancelBooking"], "CancelBooking"
+            )
             await until(lambda: _was_tried(app))
             await until(
                 lambda: clock.advance(0.01) or runner.waiting
@@ -171,5 +176,5 @@ UNDOING = ("Trip", "CancelBooking")
 
 
 async def _was_tried(app: Mainspring) -> bool:
-    outputs = await app.engine.store.outputs(Ref("Trip", "t-1"), timers=False, limit=1)
+    outputs = await internals_of(app).engine.store.outputs(Ref("Trip", "t-1"), timers=False, limit=1)
     return any(output.attempts for output in outputs)

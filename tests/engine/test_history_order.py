@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import Context, Mainspring, Retry
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.stored_values import moment
@@ -155,7 +156,7 @@ def times_of(history: History) -> list[tuple[str, float, float | None]]:
 
 
 async def times_in_rows(app: Mainspring) -> list[float]:
-    rows = live(await whole_stream(app.engine.store, NAP))
+    rows = live(await whole_stream(internals_of(app).engine.store, NAP))
     return [moment(row.time_us).timestamp() for row in rows if row.event != "Began"]
 
 
@@ -173,7 +174,7 @@ def test_timestamps_are_those_of_the_rows_and_no_timer_is_due_before_it_says(mak
             assert timer.fire_at == pytest.approx(timer.timestamp + 60)
             [output] = await app.instance(Napping, "n-1").outputs(timers=True)
             assert timer.fire_at <= output.due.timestamp() + 1e-6
-            lane = app.engine.stepper.lanes.get(NAP)
+            lane = internals_of(app).engine.stepper.lanes.get(NAP)
             assert lane is not None
             assert times_of(lane.state) == times_of(history)
 
@@ -193,7 +194,7 @@ def test_behind_a_reset_and_a_takeover_the_times_are_those_that_were_recorded(ma
             assert times_of(await receipt_state(app)) == before
             await app.send(TaskCompleted("ask-1", "second", workflow_id="n-1"))
             after = times_of(await receipt_state(app))
-            lane = app.engine.stepper.lanes.get(NAP)
+            lane = internals_of(app).engine.stepper.lanes.get(NAP)
             assert lane is not None
             assert times_of(lane.state) == after
             assert receipt.message_id
@@ -204,7 +205,7 @@ def test_behind_a_reset_and_a_takeover_the_times_are_those_that_were_recorded(ma
             await again.send(ExternalEventReceived("n-1", "hello", None))
             found = await receipt_state(again)
             assert times_of(found)[:-1] == after
-            lane = again.engine.stepper.lanes.get(NAP)
+            lane = internals_of(again).engine.stepper.lanes.get(NAP)
             assert lane is not None
             assert times_of(lane.state) == times_of(found)
             assert found.result_of("ask-1") == "second"
@@ -295,7 +296,7 @@ def test_a_snapshot_saves_the_reading_of_a_history_before_it(make_app: MakeApp) 
                 if not restarted:
                     await app.send(StartWorkflow("d-1", None))
                     await app.send_many([ExternalEventReceived("d-1", "page", n) for n in range(25)])
-                [loaded] = await app.engine.store.load([Ref("Diary", "d-1")])
+                [loaded] = await internals_of(app).engine.store.load([Ref("Diary", "d-1")])
                 assert loaded is not None
                 assert loaded.snapshot is not None
                 assert len(loaded.events) < 10

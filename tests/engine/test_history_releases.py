@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.styles.history_words import StartWorkflow, TaskCompleted
 from tests.engine.history_releases import Trip, history_release, words_of_before
 from tests.support.apps import MakeApp
@@ -37,7 +38,7 @@ async def is_left(app: Mainspring) -> bool:
     """Return True if a worker leaves the only instance to others, and nothing is wrong."""
     assert [row.status for row in await app.instances()] == ["running"]
     assert await app.dead_letters() == []
-    return bool(app.engine.claimer.strangers.leaves().instances)
+    return bool(internals_of(app).engine.claimer.strangers.leaves().instances)
 
 
 def test_what_a_new_worker_began_is_left_alone_by_an_old_one(make_app: MakeApp) -> None:
@@ -45,9 +46,11 @@ def test_what_a_new_worker_began_is_left_alone_by_an_old_one(make_app: MakeApp) 
         async with newer(make_app, work=False) as new:
             await new.send(StartWorkflow("new-1", None))
         async with before(make_app) as old:
-            rounds = old.engine.claimer.rounds
-            old.engine.wakeups.due_at(0)
-            await until(lambda: old.engine.claimer.rounds > rounds and old.engine.claimer.idle)
+            rounds = internals_of(old).engine.claimer.rounds
+            internals_of(old).engine.wakeups.due_at(0)
+            await until(
+                lambda: internals_of(old).engine.claimer.rounds > rounds and internals_of(old).engine.claimer.idle
+            )
             assert not await is_left(old)  # its task was not even claimed
         async with newer(make_app) as new:
             assert await new.instance(Trip, "new-1").result() == ["ValueError: it rains"]

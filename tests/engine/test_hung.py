@@ -12,6 +12,7 @@ import pytest
 
 from mainspring import Complete, Event, Mainspring, Retry, Send, SendFailed, Workflow
 from mainspring.analysis.stuck.held import held_back
+from mainspring.app.internals import internals_of
 from mainspring.engine.handlers.hung_calls import HUNG_CALLS, Hung
 from mainspring.engine.handlers.threads import Threads
 from mainspring.engine.runtime import HANDLER_THREADS
@@ -116,13 +117,13 @@ def walking(app: Mainspring, hangs: Hangs, **options: Any) -> Mainspring:
 
 async def times_up(app: Mainspring, clock: VirtualClock) -> None:
     clock.advance(1)
-    await app.engine.stop_overdue()
+    await internals_of(app).engine.stop_overdue()
 
 
 async def tells(app: Mainspring, clock: VirtualClock, text: str) -> bool:
     """Let a second pass, and tell whether the worker has told something: what changes is told once a second."""
     clock.advance(1)
-    held = (await app.engine.store.workers())[0].held
+    held = (await internals_of(app).engine.store.workers())[0].held
     return text in held if text else not held
 
 
@@ -137,13 +138,13 @@ def test_more_calls_that_hang_than_there_are_threads_keep_nobody_else_waiting(
             await times_up(app, clock)
             await hangs.have_begun(many)
             await times_up(app, clock)
-            await until(lambda: app.engine.runtime.hung.count("work") == many)
+            await until(lambda: internals_of(app).engine.runtime.hung.count("work") == many)
             await (await app.send(Go("w-1"))).result()
             await until(lambda: tells(app, clock, f'"count":{many}'))
             told = "40 calls of Work hang since 00:00 UTC (they were given up, and keep a thread each)"
-            assert await held_back(app.engine.store) == {"Work": told}
+            assert await held_back(internals_of(app).engine.store) == {"Work": told}
             hangs.gate.set()
-            await until(lambda: not app.engine.runtime.hung.names())
+            await until(lambda: not internals_of(app).engine.runtime.hung.names())
             await until(lambda: tells(app, clock, ""))
 
     with caplog.at_level(logging.WARNING, "mainspring.engine"):
@@ -166,21 +167,22 @@ def test_threads_that_are_all_taken_for_long_are_told_while_calls_wait(
             await app.send(Start("p-1", HANDLER_THREADS))
             await hangs.have_begun(HANDLER_THREADS)
             clock.advance(10)
-            await app.engine.stop_overdue()
-            assert app.engine.dispatcher.runners.threads_taken is None  # nobody waits for one
+            await internals_of(app).engine.stop_overdue()
+            assert internals_of(app).engine.dispatcher.runners.threads_taken is None  # nobody waits for one
             receipt = await app.send(Go("w-1"))
-            await until(lambda: app.engine.runtime.threads is not None and app.engine.runtime.threads.waiting)
-            await app.engine.stop_overdue()
+            runtime = internals_of(app).runtime
+            await until(lambda: runtime.threads is not None and runtime.threads.waiting)
+            await internals_of(app).engine.stop_overdue()
             assert not _told(caplog, "threads")
             clock.advance(10)
-            await app.engine.stop_overdue()
-            await app.engine.stop_overdue()
+            await internals_of(app).engine.stop_overdue()
+            await internals_of(app).engine.stop_overdue()
             await until(lambda: tells(app, clock, '"holders":{"work":32}'))
-            (told,) = (await held_back(app.engine.store)).values()
+            (told,) = (await held_back(internals_of(app).engine.store)).values()
             assert told.startswith("No thread for plain functions has become free since 00:00 UTC, and 1 call waits")
             hangs.gate.set()
             await receipt.result()
-            await app.engine.stop_overdue()
+            await internals_of(app).engine.stop_overdue()
             await until(lambda: tells(app, clock, ""))
 
     with caplog.at_level(logging.WARNING, "mainspring.engine"):
@@ -204,7 +206,7 @@ def test_at_the_bound_the_handler_to_blame_is_held_back_until_calls_return(
     async def main() -> None:
         clock = VirtualClock()
         async with walking(make_app(clock), hangs, concurrency=1) as app:
-            hung = app.engine.runtime.hung
+            hung = internals_of(app).engine.runtime.hung
             await app.send(Start("p-1", 7))
             for count in range(1, 5):
                 await hangs.have_begun(count)
@@ -215,7 +217,7 @@ def test_at_the_bound_the_handler_to_blame_is_held_back_until_calls_return(
             await (await app.send(Go("w-1"))).result()
             await until(lambda: tells(app, clock, '"held":true'))
             assert len(hangs.begun) == 4
-            told = (await held_back(app.engine.store))["Work"]
+            told = (await held_back(internals_of(app).engine.store))["Work"]
             assert told.endswith("; it is held back until some return; 3 commands wait")
             hangs.gate.set()
             await hangs.have_begun(7)
@@ -249,7 +251,7 @@ def test_a_subscriber_at_the_bound_is_held_back_and_its_message_waits_without_an
             await app.publish(Go("n-1"))
             await hangs.have_begun(1)
             await times_up(app, clock)
-            await until(lambda: app.engine.runtime.hung.holds_back("hear"))
+            await until(lambda: internals_of(app).engine.runtime.hung.holds_back("hear"))
             await until(lambda: heard == ["n-1"])
             await app.publish(Go("n-2"))
             (waits,) = await until(lambda: _waiting(app))
@@ -257,7 +259,7 @@ def test_a_subscriber_at_the_bound_is_held_back_and_its_message_waits_without_an
             await until(lambda: "n-2" in heard)
             assert len(hangs.begun) == 1
             hangs.gate.set()
-            await until(lambda: not app.engine.runtime.hung.names())
+            await until(lambda: not internals_of(app).engine.runtime.hung.names())
             clock.advance(10)
             await hangs.have_begun(2)
             await until(lambda: _is_empty(app))
@@ -268,7 +270,7 @@ def test_a_subscriber_at_the_bound_is_held_back_and_its_message_waits_without_an
 
 
 async def _waiting(app: Mainspring) -> Any:
-    outputs = await app.engine.store.outputs(None, timers=False, limit=10)
+    outputs = await internals_of(app).engine.store.outputs(None, timers=False, limit=10)
     return [claim for claim in outputs if claim.error is not None and "hang" in claim.error]
 
 
@@ -284,7 +286,7 @@ def test_a_worker_that_stops_says_nothing_of_what_it_gives_up(
         await app.start()
         await app.send(Start("p-1"))
         await hangs.have_begun(1)
-        hung = app.engine.runtime.hung
+        hung = internals_of(app).engine.runtime.hung
         await app.stop(timedelta(0))
         assert hung.count("work") == 1
 
@@ -354,9 +356,9 @@ def test_an_instance_that_was_cancelled_leaves_its_call_to_itself(make_app: Make
             await app.send(Start("j-1"))
             await hangs.have_begun(1)
             await app.instance(Job, "j-1").cancel()
-            await until(lambda: app.engine.runtime.hung.count("work") == 1)
+            await until(lambda: internals_of(app).engine.runtime.hung.count("work") == 1)
             assert await has_status(app, "j-1", "cancelled")
             hangs.gate.set()
-            await until(lambda: not app.engine.runtime.hung.names())
+            await until(lambda: not internals_of(app).engine.runtime.hung.names())
 
     run(main)

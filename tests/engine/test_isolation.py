@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Received, Retry
+from mainspring.app.internals import internals_of
 from mainspring.codec import Codec
 from mainspring.engine.committing.committer import (
     BATCHES_PER_LULL,
@@ -70,15 +71,18 @@ def test_a_neighbour_does_not_wait_for_a_whole_burst(make_app: MakeApp) -> None:
             for order in ("hot", "cool"):
                 await app.send(PlaceOrder(order))
             burst = asyncio.create_task(app.send_many([Note("hot", str(n)) for n in range(BURST)]))
-            lane = app.engine.stepper.lanes.get(Ref("Shop", "hot"))
+            lane = internals_of(app).engine.stepper.lanes.get(Ref("Shop", "hot"))
             assert lane is not None
             # Until much of it waits; a store in memory is too quick for that.
             while len(lane.queue) < 2 * UNITS_PER_INSTANCE and not burst.done():  # noqa: ASYNC110  turns are counted
                 await asyncio.sleep(0)
-            before = app.engine.committer.committed
+            before = internals_of(app).engine.committer.committed
             await app.send(Note("cool", "me too"))
             # The batch that was under way, the one with the neighbour, and the next, which is sent before the answer.
-            assert app.engine.committer.committed - before <= UNITS_PER_INSTANCE + 2 * UNITS_BESIDE_OTHERS + 1
+            assert (
+                internals_of(app).engine.committer.committed - before
+                <= UNITS_PER_INSTANCE + 2 * UNITS_BESIDE_OTHERS + 1
+            )
             await burst
             assert _notes(await app.instance(Shop, "hot").stream()) == [str(n) for n in range(BURST)]
 
@@ -89,7 +93,7 @@ def test_a_burst_leaves_turns_to_others_and_no_more_than_two_commits_of_it_wait(
     async def body() -> None:
         async with shop(make_app()) as app:
             await app.send(PlaceOrder("hot"))
-            lane = app.engine.stepper.lanes.get(Ref("Shop", "hot"))
+            lane = internals_of(app).engine.stepper.lanes.get(Ref("Shop", "hot"))
             assert lane is not None
             burst = asyncio.create_task(app.send_many([Note("hot", str(n)) for n in range(BURST)]))
             turns = most = 0
@@ -165,11 +169,11 @@ def test_an_input_that_waits_for_a_suspended_one_wakes_nobody_at_each_commit(mak
             await app.send(Break("poisoned"))
             await app.send(Note("poisoned", "behind it"))
             assert (await app.instance(Shop, "poisoned").row()).status == "suspended"
-            await until(lambda: app.engine.claimer.idle and app.engine.committer.idle)
-            before = app.engine.claimer.rounds
+            await until(lambda: internals_of(app).engine.claimer.idle and internals_of(app).engine.committer.idle)
+            before = internals_of(app).engine.claimer.rounds
             for n in range(50):
                 await app.send(Note("cool", str(n)))
-            assert app.engine.claimer.rounds - before < 10
+            assert internals_of(app).engine.claimer.rounds - before < 10
 
     run(body)
 
@@ -186,11 +190,11 @@ def test_a_command_that_is_tried_again_later_wakes_nobody_before(make_app: MakeA
 
         retry = Retry(max_attempts=9, first=timedelta(hours=1), cap=timedelta(hours=1))
         async with job(make_app(clock), work, retry=retry, breaker=None) as app:
-            before = app.engine.claimer.rounds
+            before = internals_of(app).engine.claimer.rounds
             for n in range(30):
                 await app.send(Start(f"j-{n}"))
-            await until(lambda: tried == 30 and app.engine.committer.idle)
-            assert app.engine.claimer.rounds - before < 10
+            await until(lambda: tried == 30 and internals_of(app).engine.committer.idle)
+            assert internals_of(app).engine.claimer.rounds - before < 10
 
     run(body)
 
@@ -241,9 +245,9 @@ def test_nobody_waits_for_a_lull_when_no_commit_comes_back(tmp_path: Path) -> No
         async with shop(Mainspring(f"sqlite:///{tmp_path / 'test.db'}"), Unsnapped()) as app:
             await app.send_many([PlaceOrder("enormous"), PlaceOrder("cool")])
             await app.send_many([Note("enormous", str(n)) for n in range(LONG)])
-            loan = await app.engine.store.lend(app.engine.committer.worker, 8.0)
+            loan = await internals_of(app).engine.store.lend(internals_of(app).engine.committer.worker, 8.0)
             behind_it = asyncio.create_task(app.send(Note("cool", "I wait for the loan")))
-            await until(lambda: not app.engine.committer.idle)
+            await until(lambda: not internals_of(app).engine.committer.idle)
             await app.instance(Unsnapped, "enormous").state()
             assert not behind_it.done()  # else the loan had to end first
             assert isinstance(await loan.commit(Unit("", "")), Committed)
@@ -279,7 +283,12 @@ def test_what_an_operator_does_to_a_long_stream_reads_it_in_pieces(
             await app.send_many([Note("enormous", str(n)) for n in range(LONG)])
             instance = app.instance(Shop, "enormous")
             await instance.suspend()
-            store, stream, limits, lulls = app.engine.store, app.engine.store.stream, list[int](), 0
+            store, stream, limits, lulls = (
+                internals_of(app).engine.store,
+                internals_of(app).engine.store.stream,
+                list[int](),
+                0,
+            )
 
             async def read(ref: Ref, after: int, limit: int) -> list[EventRow]:
                 limits.append(limit)
@@ -290,7 +299,7 @@ def test_what_an_operator_does_to_a_long_stream_reads_it_in_pieces(
                 lulls += 1
 
             monkeypatch.setattr(store, "stream", read)
-            monkeypatch.setattr(app.engine.committer, "lull", lull)
+            monkeypatch.setattr(internals_of(app).engine.committer, "lull", lull)
             await instance.resume()
             assert max(limits) == EVENTS_AT_ONCE
             assert lulls == LONG // EVENTS_AT_ONCE
@@ -310,7 +319,7 @@ def test_an_operator_reaches_a_long_stream_that_goes_on_in_every_lull(
             async def lull() -> None:
                 await app.send(Note("enormous", "meanwhile"))
 
-            monkeypatch.setattr(app.engine.committer, "lull", lull)
+            monkeypatch.setattr(internals_of(app).engine.committer, "lull", lull)
             await app.instance(Shop, "enormous").cancel()
             assert (await app.instance(Shop, "enormous").row()).status == "cancelled"
 
@@ -333,7 +342,7 @@ def test_a_long_stream_is_folded_in_pieces_while_others_are_loaded(
                 await app.send(PlaceOrder(order))
             await app.send_many([Note("enormous", str(n)) for n in range(LONG)])
         async with shop(make_app(), Unsnapped()) as app:
-            store, stream = app.engine.store, app.engine.store.stream
+            store, stream = internals_of(app).engine.store, internals_of(app).engine.store.stream
 
             async def held(ref: Ref, after: int, limit: int) -> list[EventRow]:
                 await all_pieces.wait()
@@ -351,7 +360,7 @@ def test_a_long_stream_is_folded_in_pieces_while_others_are_loaded(
             assert sum(pieces) > LONG
             [whole] = await store.load([Ref("Unsnapped", "enormous")])
             assert whole is not None
-            at_once, _ = long_streams.state_of(app.registry.workflows["Unsnapped"], whole)
+            at_once, _ = long_streams.state_of(internals_of(app).registry.workflows["Unsnapped"], whole)
             assert await app.instance(Unsnapped, "enormous").state() == at_once
             notes = _notes(await app.instance(Unsnapped, "enormous").stream())
             assert notes == [*(str(n) for n in range(LONG)), "last"]

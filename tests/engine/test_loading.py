@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs import loader as loading
@@ -97,7 +98,11 @@ def test_a_lane_whose_answer_is_on_its_way_is_not_dropped(monkeypatch: pytest.Mo
         app.add(Shop())
         app.external(Charge, Ship)
         async with app:
-            store, lanes, ref = app.engine.store, app.engine.stepper.lanes, Ref("Shop", "o-1")
+            store, lanes, ref = (
+                internals_of(app).engine.store,
+                internals_of(app).engine.stepper.lanes,
+                Ref("Shop", "o-1"),
+            )
             away = StoreUnreachableError("the store", "planted")
             loads, commits, commit, load = list[int](), asyncio.Event(), store.commit, store.load
             may_load = asyncio.Event()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Received, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.errors import StoreUnreachableError, UnknownOutcomeError
 from mainspring.port.records import Claims, Unit
 from tests.support.apps import MakeApp
@@ -55,7 +56,7 @@ def test_an_input_whose_acceptance_got_no_answer_is_taken_and_not_overtaken(
         app = make_app()
         app.add(Adding())
         async with app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             commit = store.commit
 
             async def lost(worker: int, units: list[Unit]) -> Any:
@@ -83,7 +84,7 @@ def test_inputs_of_a_claim_that_got_no_answer_are_taken_in_their_order(
         await sender.start(work=False)
         await sender.send(Add("a-1", 1))
         async with app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             claim = store.claim
             lost: list[int] = []
 

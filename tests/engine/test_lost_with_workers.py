@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.claiming.lone_trials import LOOKS, MAX_LOST
 from mainspring.port.records import Unit
 from mainspring.port.suspects import SUSPECT
@@ -50,9 +51,9 @@ def test_what_a_worker_cannot_read_is_set_aside_for_others_and_keeps_it_from_not
         clock = VirtualClock()
         sender = job(make_app(clock), _work)
         await sender.start(work=False)
-        store = sender.engine.store
+        store = internals_of(sender).engine.store
         newer = input_row("n-1", "j-0", workflow="Job", type="NewerStill")
-        await sender.engine.committer.commit(Unit("Job", "j-0", accepts=(newer,)))
+        await internals_of(sender).engine.committer.commit(Unit("Job", "j-0", accepts=(newer,)))
         for _ in range(SUSPECT):
             worker = await store.register_worker("doomed", 1_000_000)
             assert (await store.claim(worker, [], ["Job"], 10)).inputs
@@ -60,9 +61,9 @@ def test_what_a_worker_cannot_read_is_set_aside_for_others_and_keeps_it_from_not
             assert await store.relieve() == 1
         async with job(make_app(clock), _work) as app:
             for _ in range(LOOKS + 1):
-                await app.engine.lone_trials.look(relieved=False)
+                await internals_of(app).engine.lone_trials.look(relieved=False)
             await (await app.send(Start("j-1"))).result()
-            assert not app.engine.dispatcher.resting
+            assert not internals_of(app).engine.dispatcher.resting
             assert [(suspect.type, suspect.aside) for suspect in await store.suspects(10)] == [("NewerStill", True)]
         await sender.stop()
 
@@ -92,7 +93,7 @@ def test_what_takes_workers_down_is_given_up_and_its_neighbours_go_on(what: str,
                 # Not sent: that would be stepped here.
                 id = f"{what}-1"
                 poke = input_row("p-1", id, workflow="Fragile", type="Poke", body=f'{{"id":"{id}"}}'.encode())
-                await app.engine.committer.commit(Unit("Fragile", id, accepts=(poke,)))
+                await internals_of(app).engine.committer.commit(Unit("Fragile", id, accepts=(poke,)))
             await app.send_many([Begin(f"n-{n}") for n in range(NEIGHBOURS)])
             fleet = Restarted(main, url, WORKERS)
             try:
@@ -105,7 +106,7 @@ def test_what_takes_workers_down_is_given_up_and_its_neighbours_go_on(what: str,
             assert [(letter.type, letter.reason) for letter in letters] == (
                 [("Do", "it was lost with its workers")] if what == "fatal" else []
             )
-            assert await app.engine.store.suspects(10) == []
+            assert await internals_of(app).engine.store.suspects(10) == []
         finally:
             await app.stop()
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from mainspring import Decisions, Event, Kind, Mainspring, Send, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine import engine
 from mainspring.engine.claiming.claimer import CLAIM_LIMIT, Claimer
 from mainspring.errors import StoreError, StoreUnreachableError
@@ -95,9 +96,9 @@ def test_a_worker_holds_no_more_than_it_can_carry_out_soon(make_app: MakeApp) ->
     async def main() -> None:
         async with job(make_app(), work, concurrency=3) as app:
             await app.send_many([Start(f"j-{n}", times=2) for n in range(JOBS)])
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
             await until(lambda: runner.active == 3)
-            held = await app.engine.store.holds(app.engine.committer.worker)
+            held = await internals_of(app).engine.store.holds(internals_of(app).engine.committer.worker)
             in_hand, most = runner.in_hand, runner.prefetch.most
             gate.set()  # before anything may fail: else stopping would wait for what waits here
             await until(lambda: nothing_is_left(app))
@@ -166,16 +167,16 @@ def test_many_handlers_with_little_room_are_looked_after_at_once(make_app: MakeA
         for kind in (Pack, Label, Work):
             carry_out(kind)
         async with app:
-            claim = app.engine.store.claim
+            claim = internals_of(app).engine.store.claim
 
             async def counted(worker: int, destinations: Sequence[str], *rest: Any) -> Any:
                 looks.append(destinations)
                 return await claim(worker, destinations, *rest)
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(app.engine.store, "claim", counted)
-                app.engine.wakeups.due_at(0)
-                await until(lambda: bool(looks) and app.engine.claimer.idle)
+                patch.setattr(internals_of(app).engine.store, "claim", counted)
+                internals_of(app).engine.wakeups.due_at(0)
+                await until(lambda: bool(looks) and internals_of(app).engine.claimer.idle)
             await app.send(Start("p", times=20))
             await until(lambda: nothing_is_left(app))
 
@@ -263,8 +264,8 @@ def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.Monke
                 await sender.send(Start(f"j-{n}"))
                 await until(lambda: nothing_is_left(sender))
                 # All have heard of it, and have looked.
-                await until(lambda n=n: all(each.engine.claimer.rounds > n for each in workers))
-                await until(lambda: all(each.engine.claimer.idle for each in workers))
+                await until(lambda n=n: all(internals_of(each).engine.claimer.rounds > n for each in workers))
+                await until(lambda: all(internals_of(each).engine.claimer.idle for each in workers))
                 if n == 4:
                     counts.clear()  # they know by now who is quick
             assert counts["handled"] == news - 5
@@ -385,7 +386,7 @@ def test_an_input_that_could_not_be_loaded_for_is_kept_until_the_store_is_well(
         sender = job(make_app(), work)
         await sender.start(work=False)
         await sender.send(Start("j-1"))
-        kind: Any = type(sender.engine.store)
+        kind: Any = type(internals_of(sender).engine.store)
         await sender.stop()
         load, refusals = kind.load, [trouble] * 2
 

@@ -8,6 +8,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.errors import NewerSchemaError
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.statements import within
@@ -28,14 +29,14 @@ def quick_heart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def changed(app: Mainspring, statement: str) -> list[Any]:
     """Do something to the database, as another release would."""
-    if app.url.startswith("sqlite"):
-        connection = apsw.Connection(app.url.removeprefix("sqlite:///"))
+    if internals_of(app).url.startswith("sqlite"):
+        connection = apsw.Connection(internals_of(app).url.removeprefix("sqlite:///"))
         connection.set_busy_timeout(30_000)  # a worker's quick heart writes all the time
         try:
             return list(connection.execute(statement.replace("mainspring.", "")))
         finally:
             connection.close()
-    address = Address(app.url)
+    address = Address(internals_of(app).url)
     library: Any = asyncpg
     connection = await library.connect(address.dsn)
     try:
@@ -58,7 +59,7 @@ def test_a_worker_that_meets_a_newer_schema_drains_gives_back_and_ends(make_app:
     async def main() -> None:
         app = job(make_app(), work, concurrency=1)
         await app.start()
-        engine = app.engine
+        engine = internals_of(app).engine
         await app.send(Start("j-1", times=3))
         await begun.wait()
         await changed(app, NEWER)

@@ -12,6 +12,7 @@ from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.explain import explain
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.what_if.comparison import Comparison
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Occurrence
 from mainspring.core.fold import fold
 from mainspring.core.step import step
@@ -123,29 +124,29 @@ def office(app: Mainspring) -> Mainspring:
 
 
 async def rows_of(app: Mainspring) -> list[EventRow]:
-    return list(await whole_stream(app.engine.store, DIARY))
+    return list(await whole_stream(internals_of(app).engine.store, DIARY))
 
 
 async def has(app: Mainspring, event: str, kind: str | None = None) -> bool:
     """Tell whether an event is recorded, and all that was asked for is done."""
-    engine = app.engine
+    engine = internals_of(app).engine
     recorded = any(row.event == event and kind in (None, row.kind) for row in await rows_of(app))
     return recorded and engine.committer.idle and not engine.dispatcher.in_hand and not engine.stepper.lanes.busy()
 
 
 async def seen_live(app: Mainspring) -> tuple[Line, ...]:
     """Return what the worker saw: the snapshot of the last step, which it took from its own memory."""
-    loaded = (await app.engine.store.load([DIARY]))[0]
+    loaded = (await internals_of(app).engine.store.load([DIARY]))[0]
     assert loaded is not None
     assert loaded.snapshot is not None
     assert loaded.snapshot.version == loaded.row.version
-    state: Written = app.registry.workflows["Diary"].recorder.state(loaded.snapshot)
+    state: Written = internals_of(app).registry.workflows["Diary"].recorder.state(loaded.snapshot)
     return state.lines
 
 
 async def folded(app: Mainspring) -> tuple[Line, ...]:
     """Return what a fold of the stored rows sees."""
-    entry = app.registry.workflows["Diary"]
+    entry = internals_of(app).registry.workflows["Diary"]
     events = entry.recorder.folded(DIARY, live(await rows_of(app)))
     return fold(entry.workflow, Written(), events).lines
 
@@ -212,7 +213,7 @@ def test_an_input_that_waited_is_seen_at_the_time_of_its_step_and_not_of_its_com
             await app.pauses.pause(Diary)
             await app.send(Note("d-1", "waits"))
             clock.advance(600)
-            came = app.engine.store.now_us()
+            came = internals_of(app).engine.store.now_us()
             await app.pauses.resume(Diary)
             await until(lambda: has(app, "Received", "command"))
             lines = await seen_live(app)
@@ -291,7 +292,7 @@ def looked_back(make_app: MakeApp, look: Callable[[Mainspring], Awaitable[None]]
 
 def test_moments_and_decisions_that_are_made_once_more_see_it(make_app: MakeApp) -> None:
     async def look(app: Mainspring) -> None:
-        entry, rows = app.registry.workflows["Diary"], await rows_of(app)
+        entry, rows = internals_of(app).registry.workflows["Diary"], await rows_of(app)
         again = list(redecided_rows(entry, DIARY, rows))
         assert [each.error for each in again] == [None] * 3
         assert again[-1].after.lines == await folded(app)
@@ -308,7 +309,7 @@ def test_moments_and_decisions_that_are_made_once_more_see_it(make_app: MakeApp)
 
 def test_a_comparison_with_todays_code_comes_to_the_same_states(make_app: MakeApp) -> None:
     async def look(app: Mainspring) -> None:
-        entry, rows = app.registry.workflows["Diary"], await rows_of(app)
+        entry, rows = internals_of(app).registry.workflows["Diary"], await rows_of(app)
         walk = Comparison(entry, DIARY)
         walk.take(rows)
         walk.end()
@@ -320,7 +321,7 @@ def test_a_comparison_with_todays_code_comes_to_the_same_states(make_app: MakeAp
 
 def test_a_story_told_otherwise_has_the_times_at_which_it_would_have_been_recorded(make_app: MakeApp) -> None:
     async def look(app: Mainspring) -> None:
-        entry, rows = app.registry.workflows["Diary"], await rows_of(app)
+        entry, rows = internals_of(app).registry.workflows["Diary"], await rows_of(app)
         edit = Edit("replace", 2, Open("d-1"))
         found = counterfactual(entry, DIARY, rows, edit, rows[-1].time_us)
         assert found.error is None

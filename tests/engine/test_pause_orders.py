@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.operations import pause_orders as orders
 from mainspring.engine.operations.known_pauses import LOOK_SECONDS, LOOKS_PER_READING, unread_pauses
 from mainspring.engine.operations.pauses import FLEET
@@ -33,7 +34,7 @@ class Damage:
         self.up_to = 0
 
     def befalls(self, app: Mainspring) -> Mainspring:
-        store = app.engine.store
+        store = internals_of(app).engine.store
         stream, load = store.stream, store.load
 
         async def read(ref: Any, after: int, limit: int) -> Any:
@@ -76,7 +77,7 @@ def test_a_process_starts_and_works_though_the_orders_cannot_be_read(
                 await app.send(Start("j-1"))
                 await until(lambda: has_status(app, "j-1", "completed"))
                 assert await app.pauses.list() == []
-                assert "its key is not here" in (await unread_pauses(app.engine.store) or "")
+                assert "its key is not here" in (await unread_pauses(internals_of(app).engine.store) or "")
         (record,) = (record for record in caplog.records if record.levelno == logging.ERROR)
         assert "what is paused cannot be read, and nothing is paused here" in record.getMessage()
 
@@ -89,18 +90,18 @@ def test_what_was_known_last_holds_while_the_orders_cannot_be_read(make_app: Mak
         first, second = job(make_app(clock), done), job(make_app(clock), done)
         async with first, second:
             await first.pauses.pause(Work)
-            await second.engine.look_at_pauses()
+            await internals_of(second).engine.look_at_pauses()
             await first.pauses.pause(Job)
             damage.befalls(second)
             damage.up_to = 100
-            await second.engine.look_at_pauses()
-            assert [pause.what for pause in second.engine.pauses.pauses] == ["handler:Work"]
+            await internals_of(second).engine.look_at_pauses()
+            assert [pause.what for pause in internals_of(second).engine.pauses.pauses] == ["handler:Work"]
             # And as soon as they can be read, they count.
             damage.up_to = 0
             clock.advance(LOOK_SECONDS)
             for _ in range(LOOKS_PER_READING):
-                await second.engine.look_at_pauses()
-            assert len(second.engine.pauses.pauses) == 2
+                await internals_of(second).engine.look_at_pauses()
+            assert len(internals_of(second).engine.pauses.pauses) == 2
 
     run(main)
 
@@ -119,7 +120,7 @@ def test_ending_the_instance_is_the_way_out_of_orders_that_cannot_be_read(make_a
             assert [pause.what for pause in await app.pauses.list()] == ["workflow:Job"]
             await app.pauses.pause(Work)
             assert await app.pauses.resume(Job)
-            assert [pause.what for pause in app.engine.pauses.pauses] == ["handler:Work"]
+            assert [pause.what for pause in internals_of(app).engine.pauses.pauses] == ["handler:Work"]
 
     run(main)
 
@@ -131,7 +132,7 @@ def test_orders_of_old_are_not_read_once_nothing_is_paused(make_app: MakeApp, da
             await app.pauses.resume(Work)
             damage.befalls(app)
             damage.up_to = (await app.instance_at(str(FLEET)).row()).position
-            assert await unread_pauses(app.engine.store) is None
+            assert await unread_pauses(internals_of(app).engine.store) is None
             await app.pauses.pause(Job)
             assert [pause.what for pause in await app.pauses.list()] == ["workflow:Job"]
 
@@ -148,7 +149,7 @@ def test_a_store_in_trouble_is_not_taken_for_orders_that_cannot_be_read(
             async def away(*_: Any) -> Any:
                 raise StoreUnreachableError("the store", "it is away")
 
-            monkeypatch.setattr(app.engine.store, "stream", away)
+            monkeypatch.setattr(internals_of(app).engine.store, "stream", away)
             with pytest.raises(StoreUnreachableError):
                 await app.pauses.list()
 
@@ -169,7 +170,7 @@ def test_clients_who_pause_at_once_without_a_worker_all_have_their_effect(make_a
             orders_given = [client.pauses.pause(whats[place % 2]) for place, client in enumerate(clients)]
             await asyncio.gather(*orders_given)
             for place, client in enumerate(clients):
-                assert whats[place % 2] in {pause.what for pause in client.engine.pauses.pauses}
+                assert whats[place % 2] in {pause.what for pause in internals_of(client).engine.pauses.pauses}
             fleet = clients[0].instance_at(str(FLEET))
             assert sorted(pause.what for pause in await clients[0].pauses.list()) == whats
             assert await fleet.waiting() == []

@@ -19,6 +19,7 @@ from mainspring import (
 from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.held import held_among
 from mainspring.analysis.stuck.reasons import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Kept
 from mainspring.port.records import Ref
 from tests.support.apps import MakeApp
@@ -115,11 +116,14 @@ class Asker(Workflow[Help, State, Carry]):
 
 async def _waiting(app: Mainspring, count: int) -> bool:
     """Return True if so many starts wait, in anybody's hands: a claim from before the pause may hold them a moment."""
-    return sum([len(await app.engine.store.inbox(Ref("Helper", f"p-{part}"), 10)) for part in range(3)]) == count
+    return (
+        sum([len(await internals_of(app).engine.store.inbox(Ref("Helper", f"p-{part}"), 10)) for part in range(3)])
+        == count
+    )
 
 
 async def _has_row(app: Mainspring, id: str) -> bool:
-    return bool((await app.engine.store.load([Ref("Helper", id)], 0))[0])
+    return bool((await internals_of(app).engine.store.load([Ref("Helper", id)], 0))[0])
 
 
 @pytest.mark.parametrize("parts", [0, 3])
@@ -246,20 +250,20 @@ def test_a_parent_says_that_the_handler_of_its_fan_out_is_paused(make_app: MakeA
 
 
 async def _outputs(app: Mainspring, count: int) -> bool:
-    return [claim.kind for claim in await app.engine.store.outputs(None, False, 9)] == ["send"] * count
+    return [claim.kind for claim in await internals_of(app).engine.store.outputs(None, False, 9)] == ["send"] * count
 
 
 async def _says(app: Mainspring, what: str, pause: str) -> None:
     """Assert that `show` and `stuck` of the parent tell of a pause, and for what it waits."""
     (held,) = await _held(app)
     assert held.startswith(f"it waits for {what}, and that for a pause: {pause}")
-    (reason,) = await reasons_of(app.engine.store, [Ref("Parent", "p")], app.registry)
+    (reason,) = await reasons_of(internals_of(app).engine.store, [Ref("Parent", "p")], internals_of(app).registry)
     assert (reason.cause, reason.texts[0]) == ("paused", held)
 
 
 async def _held(app: Mainspring) -> list[str]:
     ref = Ref("Parent", "p")
-    (loaded,) = await app.engine.store.load([ref], 0)
+    (loaded,) = await internals_of(app).engine.store.load([ref], 0)
     assert loaded is not None
-    children = (await awaited_of(app.engine.store, loaded.row, app.registry)).children
-    return await held_among(app.engine.store, ref, [], [], children, app.registry)
+    children = (await awaited_of(internals_of(app).engine.store, loaded.row, internals_of(app).registry)).children
+    return await held_among(internals_of(app).engine.store, ref, [], [], children, internals_of(app).registry)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Mainspring, Received, Retry, Schedule, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine.paused_work import PausedWork
 from mainspring.errors import NoSuchInstanceError
 from mainspring.port.records import Ref
@@ -132,7 +133,7 @@ def test_a_lane_that_breaks_while_it_is_loaded_is_not_loaded_twice(
         app = make_app()
         app.add(Clock())
         async with app:
-            engine, store = app.engine, app.engine.store
+            engine, store = internals_of(app).engine, internals_of(app).engine.store
             await app.pauses.pause(Clock)
             await app.send(Wind("c-1"))
             await app.send(Note("c-1", "a"))
@@ -185,7 +186,7 @@ def test_an_instance_that_is_there_is_not_taken_for_new_after_a_pause(make_app: 
                 # What could begin one is taken for a beginning until a commit says otherwise.
                 assert (await second.send(Wind("c-1"))).status == "accepted"
                 await second.pauses.resume(Clock)
-                await first.engine.look_at_pauses()
+                await internals_of(first).engine.look_at_pauses()
                 await second.send(Note("c-1", "a"))
                 await until(lambda: heard(second, "a"))
                 assert await second.dead_letters() == []
@@ -243,10 +244,10 @@ def test_what_was_claimed_before_the_pause_goes_back_to_its_place(make_app: Make
             await app.send(Note("c-1", "a"))
             await app.send(Note("c-1", "b"))
             # As if it had not heard of the pause when it claimed.
-            store, worker = app.engine.store, app.engine.committer.worker
+            store, worker = internals_of(app).engine.store, internals_of(app).engine.committer.worker
             claims = await store.claim(worker, [], ["Clock"], 10)
             assert [row.type for row in claims.inputs] == ["Note", "Note"]
-            app.engine.claimer.take(claims)
+            internals_of(app).engine.claimer.take(claims)
 
             async def given_back() -> bool:
                 return await store.holds_inputs(worker) == []

@@ -12,6 +12,7 @@ import pytest
 from mainspring import Mainspring, message
 from mainspring.analysis.stuck.held import held_among, not_going_on
 from mainspring.analysis.stuck.reasons import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.engine.claiming.lone_trials import LOOKS
 from mainspring.engine.operations.known_pauses import LOOK_SECONDS, pauses_of
 from mainspring.errors import NoSuchNameError, StoreUnreachableError, WaitTimeoutError
@@ -33,7 +34,7 @@ async def done(command: Work) -> Done:
 async def looked(app: Mainspring, clock: VirtualClock, known: int) -> None:
     """Let a process look at what is paused, by itself."""
     clock.advance(LOOK_SECONDS)
-    await until(lambda: len(app.engine.pauses.pauses) == known)
+    await until(lambda: len(internals_of(app).engine.pauses.pauses) == known)
 
 
 # ---- handlers
@@ -47,7 +48,7 @@ def test_a_paused_handler_begins_nothing_and_its_commands_wait_without_an_attemp
             await look_for_work(app)
             outputs = await app.instance(Job, "j-1").outputs()
             assert [(claim.type, claim.attempts) for claim in outputs] == [("Work", 0)] * 3
-            assert await app.engine.store.holds(app.engine.committer.worker) == []
+            assert await internals_of(app).engine.store.holds(internals_of(app).engine.committer.worker) == []
             await app.pauses.resume(Work)
             await until(lambda: has_status(app, "j-1", "completed"))
             assert await app.instance(Job, "j-1").attempts() == []
@@ -63,13 +64,13 @@ def test_what_runs_is_finished_and_what_has_not_begun_is_given_back(make_app: Ma
             await until(lambda: hands.begun)
             await app.pauses.pause("Work")
             hands.open.set()
-            await until(lambda: app.engine.dispatcher.in_hand == 0)
-            await until(lambda: app.engine.committer.idle)
+            await until(lambda: internals_of(app).engine.dispatcher.in_hand == 0)
+            await until(lambda: internals_of(app).engine.committer.idle)
             await look_for_work(app)
             assert hands.begun == [0]
             outputs = await app.instance(Job, "j-1").outputs()
             assert sorted((claim.attempts, claim.error or "") for claim in outputs) == [(0, ""), (0, "")]
-            assert await app.engine.store.holds(app.engine.committer.worker) == []
+            assert await internals_of(app).engine.store.holds(internals_of(app).engine.committer.worker) == []
             await app.pauses.resume("Work")
             await until(lambda: has_status(app, "j-1", "completed"))
             assert sorted(hands.begun) == [0, 1, 2]
@@ -83,10 +84,10 @@ def test_a_command_that_comes_into_hand_after_the_pause_is_given_back(make_app: 
     async def main() -> None:
         hands = Hands()
         async with job(make_app(), hands.work) as app:
-            runner = app.engine.dispatcher.runners.of(app.registry.handlers["Work"], "Work")
+            runner = internals_of(app).engine.dispatcher.runners.of(internals_of(app).registry.handlers["Work"], "Work")
             runner.pause(True)
             await app.send(Start("j-1"))
-            await until(lambda: app.engine.committer.idle)
+            await until(lambda: internals_of(app).engine.committer.idle)
             runner.pause(False)
             hands.open.set()
             await until(lambda: has_status(app, "j-1", "completed"))
@@ -151,7 +152,7 @@ def test_a_worker_that_starts_knows_what_is_paused_before_it_begins(make_app: Ma
         async with job(make_app(), hands.work) as second:
             await look_for_work(second)
             assert hands.begun == []
-            assert [pause.what for pause in second.engine.pauses.pauses] == ["handler:Work"]
+            assert [pause.what for pause in internals_of(second).engine.pauses.pauses] == ["handler:Work"]
 
     run(main)
 
@@ -189,10 +190,10 @@ def test_what_was_known_last_holds_while_the_store_is_in_trouble(
                 looks += 1
                 raise StoreUnreachableError("the store", "it is away")
 
-            monkeypatch.setattr(app.engine.store, "load", away)
+            monkeypatch.setattr(internals_of(app).engine.store, "load", away)
             await until(lambda: clock.advance(LOOK_SECONDS) or looks > 1)
             monkeypatch.undo()
-            assert app.engine.dispatcher.capacity("Work") == 0
+            assert internals_of(app).engine.dispatcher.capacity("Work") == 0
 
     run(main)
 
@@ -202,7 +203,7 @@ def test_two_who_pause_at_once_both_succeed(make_app: MakeApp) -> None:
         first, second = job(make_app(), done), job(make_app(), done)
         async with first, second:
             await asyncio.gather(first.pauses.pause(Work), second.pauses.pause(Job))
-            paused = {pause.what for pause in await pauses_of(first.engine.store)}
+            paused = {pause.what for pause in await pauses_of(internals_of(first).engine.store)}
             assert paused == {"handler:Work", "workflow:Job"}
 
     run(main)
@@ -215,7 +216,7 @@ def test_what_was_set_aside_is_not_tried_alone_while_it_is_paused(make_app: Make
         hands.open.set()
         sender = job(make_app(clock), hands.work)
         await sender.start(work=False)
-        store, of_handler = sender.engine.store, paused == "handler:Work"
+        store, of_handler = internals_of(sender).engine.store, paused == "handler:Work"
         await sender.pauses.pause(paused)
         await sender.send(Start("j-1"))
         for _ in range(SUSPECT):
@@ -226,12 +227,12 @@ def test_what_was_set_aside_is_not_tried_alone_while_it_is_paused(make_app: Make
             assert await store.relieve() == 1
         async with job(make_app(clock), hands.work) as app:
             for _ in range(LOOKS + 1):
-                await app.engine.lone_trials.look(relieved=False)
+                await internals_of(app).engine.lone_trials.look(relieved=False)
             assert [suspect.aside for suspect in await store.suspects(10)] == [True]
-            assert not app.engine.dispatcher.resting
+            assert not internals_of(app).engine.dispatcher.resting
             assert hands.begun == []
             await app.pauses.resume(paused)
-            await app.engine.lone_trials.look(relieved=True)
+            await internals_of(app).engine.lone_trials.look(relieved=True)
             await until(lambda: clock.advance(0.1) or app.instances(status="completed"))
         await sender.stop()
 
@@ -335,9 +336,9 @@ def test_a_pause_holds_when_its_message_is_renamed_with_an_alias(make_app: MakeA
         new.add(Clock())
         new.handler(carry_out)
         async with new:
-            assert new.engine.dispatcher.capacity("NewWork") == 0
+            assert internals_of(new).engine.dispatcher.capacity("NewWork") == 0
             assert await new.pauses.resume("NewWork")
-            assert new.engine.dispatcher.capacity("NewWork") > 0
+            assert internals_of(new).engine.dispatcher.capacity("NewWork") > 0
 
     run(main)
 
@@ -370,7 +371,7 @@ def test_nothing_is_paused_where_somebody_has_ended_the_instance_that_remembers(
         async with job(make_app(), done) as app:
             await app.pauses.pause(Work)
             await app.instance_at("mainspring.Pauses/fleet").terminate()
-            await app.engine.look_at_pauses()
+            await internals_of(app).engine.look_at_pauses()
             assert await app.pauses.list() == []
             await app.pauses.pause(Job)
             assert [one.what for one in await app.pauses.list()] == ["workflow:Job"]
@@ -381,7 +382,7 @@ def test_nothing_is_paused_where_somebody_has_ended_the_instance_that_remembers(
 def test_an_instance_that_waits_for_what_is_paused_says_so(make_app: MakeApp) -> None:
     async def main() -> None:
         async with job(make_app(), done) as app:
-            store, ref = app.engine.store, Ref("Job", "j-1")
+            store, ref = internals_of(app).engine.store, Ref("Job", "j-1")
             await app.pauses.pause(Work, "the bank moves", actor="ann")
             await app.send(Start("j-1"))
             (pause,) = await pauses_of(store)
@@ -402,7 +403,7 @@ def test_an_instance_whose_workflow_is_paused_says_so_when_something_waits_for_i
         app = make_app(clock)
         app.add(Clock())
         async with app:
-            store, ref = app.engine.store, Ref("Clock", "c-1")
+            store, ref = internals_of(app).engine.store, Ref("Clock", "c-1")
             await app.send(Wind("c-1"))
             await app.pauses.pause(Clock)
             assert (await reasons_of(store, [ref]))[0].cause == "timer"

@@ -18,6 +18,7 @@ import pytest
 
 from mainspring import Context, DoNotRetryError, Mainspring, Retry
 from mainspring.app.given import MOST_PROCESSES
+from mainspring.app.internals import internals_of
 from mainspring.engine.handlers.process_pool import Child, ProcessPool
 from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.runtime import Runtime
@@ -146,7 +147,12 @@ def test_an_attempt_over_its_time_is_killed_and_made_again(folder: Path) -> None
 
     def is_timed(app: Mainspring) -> bool:
         """Tell whether the engine has heard that the attempt began: its time runs from then on."""
-        running = (job for runner in app.engine.dispatcher.runners for jobs in runner.running.values() for job in jobs)
+        running = (
+            job
+            for runner in internals_of(app).engine.dispatcher.runners
+            for jobs in runner.running.values()
+            for job in jobs
+        )
         return any(job.deadline_us != NEVER_US for job in running)
 
     async def is_completed(app: Mainspring) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from mainspring import FeedEntry, Mainspring
 from mainspring.app import purging
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs import stored_streams
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.stored_values import moment
@@ -76,7 +77,7 @@ def test_a_redelivery_does_not_begin_a_purged_instance_anew(make_app: MakeApp) -
 
         async with on(make_app, clock) as app:
             assert (await app.send(Start("j-1"), id="later")).status == "dead letter"
-            assert await app.engine.store.stream(Ref("Job", "j-1"), 0, 10) == []
+            assert await internals_of(app).engine.store.stream(Ref("Job", "j-1"), 0, 10) == []
 
     run(main)
 
@@ -143,7 +144,7 @@ def test_what_a_projection_has_not_seen_is_not_purged(make_app: MakeApp, caplog:
         clock = VirtualClock()
         app = on(make_app, clock)
 
-        @app.projection(key=lambda entry: entry.instance)
+        @app.projections.add(key=lambda entry: entry.instance)
         def events(_document: Notes | None, entry: FeedEntry) -> Notes:
             if faulty and entry.instance == "j-2":
                 raise ZeroDivisionError
@@ -211,7 +212,7 @@ def test_a_purge_that_is_killed_in_the_middle_leaves_nothing_half_visible(
                 await app.purge(older_than=MONTH)
 
         async with on(make_app, clock) as app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             for id in ("j-1", "j-2"):
                 assert await store.stream(Ref("Job", id), 0, 100) == []
                 with pytest.raises(InstancePurgedError):
@@ -231,7 +232,7 @@ def test_a_worker_purges_by_itself_what_was_kept_long_enough(make_app: MakeApp) 
     async def main() -> None:
         clock = VirtualClock()
         app = on(make_app, clock)
-        app.retention = MONTH
+        internals_of(app).retention = MONTH
         async with app:
             await finished(app, clock, "j-1", "j-2")
             await app.send_many([Start("young"), Finish("young")])
@@ -274,12 +275,12 @@ def test_a_workflow_says_its_own_retention_where_the_app_purges() -> None:
     app = Mainspring("memory://", retention=MONTH)
     app.add(Job(), Brief(), Kept())
 
-    assert purging.retentions(app.registry, app.retention) == {
+    assert purging.retentions(internals_of(app).registry, internals_of(app).retention) == {
         "Job": MONTH,
         "Brief": timedelta(days=1),
         "Kept": timedelta.max,
     }
-    assert purging.retentions(app.registry, None) == {}
+    assert purging.retentions(internals_of(app).registry, None) == {}
 
 
 def test_what_is_kept_for_ever_is_never_purged(make_app: MakeApp) -> None:
@@ -310,7 +311,7 @@ def test_a_stream_that_is_purged_while_it_is_read_page_by_page_is_not_read_in_pa
         clock = VirtualClock()
         async with on(make_app, clock) as app:
             await finished(app, clock)
-            store = app.engine.store
+            store = internals_of(app).engine.store
             assert len(await whole_stream(store, Ref("Job", "j-1"))) == 5
             read, pages = store.stream, list[int]()
 

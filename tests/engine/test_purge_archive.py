@@ -8,6 +8,7 @@ import pytest
 
 from mainspring import DoNotRetryError
 from mainspring.app.archive import Archive
+from mainspring.app.internals import internals_of
 from mainspring.errors import InstanceFailedError, OperationError
 from mainspring.port.records import Committed, Ref, Unit
 from mainspring.testing.clock import VirtualClock
@@ -134,7 +135,7 @@ def test_what_moves_while_it_is_archived_is_left_for_another_time(
         clock = VirtualClock()
         async with on(make_app, clock) as app:
             await finished(app, clock, "j-1", "j-2")
-            store = app.engine.store
+            store = internals_of(app).engine.store
             read, met = store.stream, list[int]()
 
             async def meanwhile(ref: Ref, after: int, limit: int) -> Any:
@@ -191,7 +192,7 @@ def test_attempts_that_failed_go_with_their_instance_and_are_not_archived(make_a
             with pytest.raises(InstanceFailedError):
                 await receipt.result()
             assert len(await receipt.attempts()) == 1
-            await until(lambda: app.engine.committer.idle)
+            await until(lambda: internals_of(app).engine.committer.idle)
             clock.advance(60 * DAY_SECONDS)
             await app.purge(older_than=MONTH, archive=path)
             assert await receipt.attempts() == []

@@ -11,6 +11,7 @@ from mainspring import (
     Received,
     Retry,
 )
+from mainspring.app.internals import internals_of
 from mainspring.errors import WiringError
 from mainspring.port.records import Remembered, Unit
 from mainspring.testing.clock import VirtualClock
@@ -50,7 +51,7 @@ def test_a_business_key_of_mainsprings_own_form_is_kept_apart(make_app: MakeApp)
         async with job(make_app(), work, idempotency_key=lambda _: "source:orders:paused") as app:
             await (await app.send(Start("j-1"))).result()
             await (await app.send(Start("j-2"))).result()
-            assert await app.engine.store.remembered("source:orders:paused") is None
+            assert await internals_of(app).engine.store.remembered("source:orders:paused") is None
 
     run(main)
     assert calls == ["j-1"]
@@ -77,9 +78,9 @@ def test_one_key_of_two_commands_remembers_two_results(
 
     async def main() -> None:
         async with job(make_app(), work, idempotency_key=lambda c: c.id) as app:
-            app.engine.registry.codec.register(Unexpected)
-            kept = Remembered(key, type, 1, body, app.engine.store.now_us() + 60_000_000)
-            await app.engine.dispatcher.settlements.remember(kept)
+            internals_of(app).engine.registry.codec.register(Unexpected)
+            kept = Remembered(key, type, 1, body, internals_of(app).engine.store.now_us() + 60_000_000)
+            await internals_of(app).engine.dispatcher.settlements.remember(kept)
             await (await app.send(Start("j-1"))).result()
 
     run(main)
@@ -255,8 +256,8 @@ def test_a_worker_may_serve_some_pools_only(make_app: MakeApp) -> None:
         assert (await app.send(Start("j-1"))).status == "stepped"
         # Neither with the step itself nor by a claim behind it does it come into hand.
         await look_for_work(app)
-        assert await app.engine.store.holds(app.engine.committer.worker) == []
-        assert (app.engine.dispatcher.in_hand, (await app.stats()).outbox, calls) == (0, 1, [])
+        assert await internals_of(app).engine.store.holds(internals_of(app).engine.committer.worker) == []
+        assert (internals_of(app).engine.dispatcher.in_hand, (await app.stats()).outbox, calls) == (0, 1, [])
         await app.stop()
 
         other = job(make_app(), work, pool="slow")
@@ -285,7 +286,7 @@ def test_stopping_waits_for_what_runs_and_gives_back_the_rest(make_app: MakeApp)
         await app.send(Start("j-1", times=6))
         await until(lambda: len(begun) == 2)
         stopping = asyncio.create_task(app.stop())
-        await until(lambda: all(runner.closing for runner in app.engine.dispatcher.runners))
+        await until(lambda: all(runner.closing for runner in internals_of(app).engine.dispatcher.runners))
         assert not stopping.done()
         gate.set()
         await stopping
@@ -332,7 +333,7 @@ def test_backoff_is_by_the_stores_clock_and_never_early(make_app: MakeApp) -> No
             await app.send(Start("j-1"))
             for attempts, wait_seconds in ((1, 10), (2, 30)):
                 # The wait begins with the commit that records the failure.
-                await until(lambda n=attempts: len(moments) == n and app.engine.committer.idle)
+                await until(lambda n=attempts: len(moments) == n and internals_of(app).engine.committer.idle)
                 clock.advance(wait_seconds - 0.001)
                 await look_for_work(app)
                 assert len(moments) == attempts
@@ -357,7 +358,7 @@ def test_a_wait_without_jitter_is_exact_however_long_its_commit_takes(make_app: 
     async def main() -> None:
         steady = Retry(first=timedelta(seconds=10), multiplier=1.1, jitter=False)
         async with job(make_app(clock), work, retry=steady) as app:
-            store: Any = app.engine.store
+            store: Any = internals_of(app).engine.store
             commit = store.commit
 
             async def slow(worker: int, units: Sequence[Unit]) -> list[Any]:
@@ -368,7 +369,7 @@ def test_a_wait_without_jitter_is_exact_however_long_its_commit_takes(make_app: 
             store.commit = slow
             await app.send(Start("j-1"))
             for attempts, left_us in ((1, 7_000_000), (2, 8_000_000)):
-                await until(lambda n=attempts: len(moments) == n and app.engine.committer.idle)
+                await until(lambda n=attempts: len(moments) == n and internals_of(app).engine.committer.idle)
                 clock.advance_to(clock.now_us() + left_us - 1)
                 await look_for_work(app)
                 assert len(moments) == attempts

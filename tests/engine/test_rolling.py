@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import FeedEntry, Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.claiming import claimer
 from mainspring.engine.outputs import settlements
 from mainspring.port.records import InputRow, OutputClaim, Ref, Unit
@@ -32,10 +33,14 @@ async def nothing_is_wrong(app: Mainspring) -> None:
 async def look_twice(app: Mainspring) -> None:
     """Let the claims of an app look at all there is, and give back what they do not want."""
     for _ in range(3):
-        rounds = app.engine.claimer.rounds
-        app.engine.wakeups.due_at(0)
-        await until(lambda rounds=rounds: app.engine.claimer.rounds > rounds and app.engine.claimer.idle)
-        await until(lambda: app.engine.committer.idle)
+        rounds = internals_of(app).engine.claimer.rounds
+        internals_of(app).engine.wakeups.due_at(0)
+        await until(
+            lambda rounds=rounds: (
+                internals_of(app).engine.claimer.rounds > rounds and internals_of(app).engine.claimer.idle
+            )
+        )
+        await until(lambda: internals_of(app).engine.committer.idle)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -73,21 +78,24 @@ def test_an_input_that_cannot_be_read_is_claimed_once_and_left_from_then_on(
             await accept(old, "t-1", type, version)
             await accept(old, "t-1", "Walked", 1)
             await look_twice(old)
-            taken = old.engine.claimer.taken
-            assert old.engine.claimer.strangers.leaves().types == ((type, version),)
+            taken = internals_of(old).engine.claimer.taken
+            assert internals_of(old).engine.claimer.strangers.leaves().types == ((type, version),)
             await look_twice(old)
-            assert old.engine.claimer.taken == taken
+            assert internals_of(old).engine.claimer.taken == taken
             await accept(old, "t-2", "Walked", 1)
             await look_twice(old)
-            assert old.engine.claimer.taken == taken + 1
-            assert [row.type for row in await old.engine.store.inbox(Ref("Trip", "t-1"), 9)] == [type, "Walked"]
+            assert internals_of(old).engine.claimer.taken == taken + 1
+            assert [row.type for row in await internals_of(old).engine.store.inbox(Ref("Trip", "t-1"), 9)] == [
+                type,
+                "Walked",
+            ]
 
     run(main)
 
 
 async def accept(app: Mainspring, id: str, type: str, version: int) -> None:
     """Let an input wait in an inbox, as another process would."""
-    store, body = app.engine.store, f'{{"id": "{id}", "round": 1}}'.encode()
+    store, body = internals_of(app).engine.store, f'{{"id": "{id}", "round": 1}}'.encode()
     names = ("Trip", id, f"{type}-{version}", "command", type)
     row = InputRow(*names, version, body, store.now_us(), b'{"correlation_id":"c"}')
     await store.commit(0, [Unit("Trip", id, accepts=(row,))])
@@ -148,7 +156,7 @@ async def ended(app: Mainspring, kind: str) -> bool:
 
 async def leave_behind(app: Mainspring, way: Strange) -> None:
     """Let errands come as far as their answers, and have them in hand until the app stops."""
-    outputs: Any = app.engine.dispatcher
+    outputs: Any = internals_of(app).engine.dispatcher
     begin, held = outputs.begin, set[str]()
 
     def hold(claim: OutputClaim, message: Any) -> None:
@@ -178,7 +186,9 @@ def test_a_read_model_goes_on_in_the_newer_release_and_waits_in_the_one_before(
             await until(lambda: is_left(old))
             status = await trips.status()
             assert not status.stopped
-            assert [checkpoint.error for checkpoint in await old.engine.store.checkpoints("trips")] == [None]
+            assert [checkpoint.error for checkpoint in await internals_of(old).engine.store.checkpoints("trips")] == [
+                None
+            ]
             async with counting(release(make_app(), change)) as new:
                 await new.projections("trips").caught_up()
                 await until(lambda: is_left(old, left=False))
@@ -203,7 +213,7 @@ class Seen:
 def counting(app: Mainspring) -> Mainspring:
     """Return the app with a read model that counts the events of each trip."""
 
-    @app.projection(key=lambda entry: entry.instance)
+    @app.projections.add(key=lambda entry: entry.instance)
     def trips(document: Seen | None, entry: FeedEntry) -> Seen:  # pyright: ignore[reportUnusedFunction]
         return Seen((document or Seen()).events + 1)
 

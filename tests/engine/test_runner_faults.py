@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mainspring import Breaker, Context, Mainspring, RateLimit
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import HANDLER_THREADS
 from mainspring.errors import WiringError
 from mainspring.testing.clock import VirtualClock
@@ -132,7 +133,7 @@ def test_waiting_for_a_breaker_or_a_rate_limit_costs_no_work(make_app: MakeApp, 
     async def main() -> None:
         async with job(make_app(), work, **options) as app:
             await app.send(Start("j-1", times=50))
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
             await until(lambda: runner._waker is not None and not runner.active)  # noqa: SLF001  it tells nobody
             assert runner.waiting >= 48
             looks = 0
@@ -155,12 +156,12 @@ def test_a_runner_that_closes_takes_nothing_in(make_app: MakeApp) -> None:
     async def main() -> None:
         async with job(make_app(), _fine) as app:
             await (await app.send(Start("j-1"))).result()
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
             runner.closing = True
             await app.send(Start("j-2"))
             await look_for_work(app)
             assert runner.waiting == 0
-            assert app.engine.dispatcher.in_hand == 0
+            assert internals_of(app).engine.dispatcher.in_hand == 0
 
     run(main)
 
@@ -178,12 +179,12 @@ def test_a_plain_handler_is_timed_from_its_real_beginning(make_app: MakeApp) -> 
         clock = VirtualClock()
         async with job(make_app(clock), work, timeout=timedelta(seconds=1), retry=QUICK) as app:
             receipt = await app.send(Start("j-1", times=len(gates) * HANDLER_THREADS))
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
             for number, gate in enumerate(gates, 1):
                 await until(lambda number=number: len(attempts) == number * HANDLER_THREADS)
                 assert runner.active <= HANDLER_THREADS
                 clock.advance(0.6)
-                await app.engine.stop_overdue()
+                await internals_of(app).engine.stop_overdue()
                 gate.set()
             await receipt.result()
 
@@ -202,12 +203,15 @@ def test_a_plain_handler_that_waits_for_a_thread_of_others_is_not_timed_out(make
     async def main() -> None:
         clock = VirtualClock()
         async with job(make_app(clock), work, timeout=timedelta(seconds=1), retry=QUICK) as app:
-            others = [asyncio.ensure_future(app.engine.runtime.in_thread(go_on.wait)) for _ in range(HANDLER_THREADS)]
+            others = [
+                asyncio.ensure_future(internals_of(app).engine.runtime.in_thread(go_on.wait))
+                for _ in range(HANDLER_THREADS)
+            ]
             receipt = await app.send(Start("j-1"))
-            [runner] = app.engine.dispatcher.runners
+            [runner] = internals_of(app).engine.dispatcher.runners
             await until(lambda: bool(runner.running))
             clock.advance(5)
-            await app.engine.stop_overdue()
+            await internals_of(app).engine.stop_overdue()
             go_on.set()
             await receipt.result()
             await asyncio.gather(*others)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import MainspringError
 from mainspring.port.records import InstanceFilter, Ref
@@ -82,7 +83,7 @@ async def _tried(act: Coroutine[Any, Any, Any]) -> str:
 
 
 async def _stored(app: Mainspring) -> list[Any]:
-    store = app.engine.store
+    store = internals_of(app).engine.store
     rows = sorted(await store.instances(InstanceFilter(), PAGE), key=lambda row: (row.workflow, row.id))
     refs = [Ref(row.workflow, row.id) for row in rows]
     streams = [await store.stream(ref, 0, PAGE) for ref in refs]

@@ -10,6 +10,7 @@ import pytest
 
 from mainspring import FeedEntry, Mainspring, Received
 from mainspring.analysis.what_if.file_check import check_file
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.errors import DamagedRecordError, DuplicateIdError, ErasedError, OperationError
 from mainspring.port.records import Ref
@@ -53,7 +54,7 @@ def make_sealed_app(request: pytest.FixtureRequest, tmp_path: Path) -> MakeSeale
 
 async def stored(app: Mainspring) -> list[bytes]:
     """The bodies as the database has them, past the seal."""
-    return [event.body for _, _, event in await app.engine.store.feed(0, 1_000) if event.body is not None]
+    return [event.body for _, _, event in await internals_of(app).engine.store.feed(0, 1_000) if event.body is not None]
 
 
 def test_nothing_of_a_message_is_readable_in_the_database(make_sealed_app: MakeSealedApp) -> None:
@@ -105,7 +106,7 @@ def test_destroying_a_subjects_key_erases_its_data_and_no_other(make_sealed_app:
             await (await app.send(Start("bob"))).result()
         assert keys.destroy("ann") == 1
         async with make_sealed_app(seal) as app:
-            rows = await app.engine.store.stream(Ref("Job", "ann"), 0, 100)
+            rows = await internals_of(app).engine.store.stream(Ref("Job", "ann"), 0, 100)
             assert {row.type for row in rows if row.type} == {"erased:Start", "erased:Work", "erased:Done"}
             assert [row.version for row in rows] == list(range(1, len(rows) + 1))
             with pytest.raises(ErasedError, match="erased"):
@@ -127,7 +128,7 @@ def test_an_erased_document_is_none_any_more_and_stops_no_projection(
     def make() -> Mainspring:
         app = make_sealed_app(seal)
 
-        @app.projection(key=lambda entry: entry.instance)
+        @app.projections.add(key=lambda entry: entry.instance)
         def counts(document: Counted | None, entry: FeedEntry) -> Counted | None:
             return Counted((document or Counted()).times + isinstance(entry.event, Received))
 
@@ -199,11 +200,11 @@ def test_a_worker_that_has_an_instance_in_memory_writes_nothing_of_it_once_its_d
             length = len(await app.instance(Job, "ann").stream())
             # Another process destroys it, and somebody looks before the worker meets it again.
             operator.destroy("ann")
-            await app.engine.store.load([Ref("Job", "ann")])
+            await internals_of(app).engine.store.load([Ref("Job", "ann")])
             receipt = await app.send(Done("ann", 0))
             assert receipt.status == "suspended"
             assert "erased" in str((await app.instance(Job, "ann").row()).error)
-            rows = await app.engine.store.stream(Ref("Job", "ann"), 0, 100)
+            rows = await internals_of(app).engine.store.stream(Ref("Job", "ann"), 0, 100)
             assert {row.type for row in rows[:length] if row.type} == {"erased:Start"}
             # An operator can still end it.
             await app.instance(Job, "ann").terminate("her data are erased")
@@ -249,9 +250,9 @@ def test_the_result_of_a_command_that_was_erased_meanwhile_is_not_kept(
             await (await app.send(Start("ann again", times=3))).result()
             assert carried_out == ["ann", *["ann again"] * 3]
             # Nobody heard of the result. What was asked for is given back as lost, and found to be erased.
-            rows = await app.engine.store.stream(Ref("Job", "ann"), 0, 100)
+            rows = await internals_of(app).engine.store.stream(Ref("Job", "ann"), 0, 100)
             assert [row.type for row in rows] == [None, "erased:Start", "erased:Work"]
-            assert not await app.engine.store.inbox(Ref("Job", "ann"), 10)
+            assert not await internals_of(app).engine.store.inbox(Ref("Job", "ann"), 10)
             await until(lambda: erased_letter(app))
             assert carried_out == ["ann", *["ann again"] * 3]
 
@@ -262,7 +263,7 @@ def test_the_result_of_a_command_that_was_erased_meanwhile_is_not_kept(
         return Done(command.id, command.part)
 
     async def erased_letter(app: Mainspring) -> bool:
-        await app.engine.strays.look()
+        await internals_of(app).engine.strays.look()
         return [letter.type for letter in await app.dead_letters()] == ["erased:Work"]
 
     run(main)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import DoNotRetryError, Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.errors import DefinitionError, OperationError
 from mainspring.port.records import Unit
 from tests.engine.jobs import Done, Job, Start, Work, has_status, job
@@ -124,7 +125,7 @@ def test_a_correction_that_is_refused_leaves_its_instance_suspended(make_app: Ma
 
 def before_it_is_gone(app: Mainspring, monkeypatch: pytest.MonkeyPatch, do: Callable[[], Awaitable[object]]) -> None:
     """Do something each time that a dead letter is about to go, as it is or corrected."""
-    store, committer = app.engine.store, app.engine.committer
+    store, committer = internals_of(app).engine.store, internals_of(app).engine.committer
     restore, original = store.restore_output, committer.commit
 
     async def restore_output(id: int, expected_version: int | None = None) -> bool:
@@ -212,7 +213,7 @@ def test_a_retry_does_not_undo_what_a_person_has_done_meanwhile(
             await app.send(Start("j-1"))
             await until(lambda: has_status(app, "j-1", "suspended"))
             [letter] = await app.dead_letters()
-            instance, committer = app.instance(Job, "j-1"), app.engine.committer
+            instance, committer = app.instance(Job, "j-1"), internals_of(app).engine.committer
             original, came = committer.commit, list[None]()
 
             async def commit(unit: Unit) -> Any:
@@ -240,12 +241,12 @@ def test_an_instance_whose_retried_command_fails_again_stays_suspended(
             await app.send(Start("j-1"))
             await until(lambda: has_status(app, "j-1", "suspended"))
             [letter] = await app.dead_letters()
-            store = app.engine.store
+            store = internals_of(app).engine.store
             restore = store.restore_output
 
             async def restore_output(id: int, expected_version: int | None = None) -> bool:
                 restored = await restore(id, expected_version)
-                app.engine.wakeups.due_at(0)
+                internals_of(app).engine.wakeups.due_at(0)
                 await until(lambda: _letters(app, 1))
                 return restored
 

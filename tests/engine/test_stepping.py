@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.core.story import table, tell
 from mainspring.errors import DuplicateIdError, InstanceFailedError, OperationError, WaitTimeoutError, WiringError
 from tests.engine.shop import (
@@ -299,7 +300,7 @@ def test_a_reply_that_nobody_waits_for_is_recorded_as_undelivered(make_app: Make
         async with closed_shop(make_app()) as app:
             await app.send(PlaceOrder("o-1", 42))
             await app.send(AskTotal("o-1"))
-            rows = await app.engine.store.stream(app.instance(Shop, "o-1")._ref, 0, 100)  # noqa: SLF001  the row itself is what is looked at
+            rows = await internals_of(app).engine.store.stream(app.instance(Shop, "o-1")._ref, 0, 100)  # noqa: SLF001  the row itself is what is looked at
             assert rows[-1].detail == b'{"undelivered":true}'
             assert (await app.stats()).outbox == 1  # the charge; the reply goes nowhere
 
@@ -391,7 +392,7 @@ def test_many_are_sent_together(make_app: MakeApp) -> None:
             receipts = await app.send_many([PlaceOrder(f"o-{n}") for n in range(500)])
             assert {receipt.status for receipt in receipts} == {"stepped"}
             assert [await receipt.result() for receipt in receipts] == [Receipted(f"o-{n}", 0) for n in range(500)]
-            assert app.engine.committer.batches < 200
+            assert internals_of(app).engine.committer.batches < 200
 
     run(main)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Retry
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.pending import Pending
 from mainspring.errors import StoreError
 from mainspring.port.records import Claims, Conflict, Unit
@@ -54,8 +55,8 @@ class Gate:
     @classmethod
     async def of_claims(cls, app: Mainspring, holds_back: Callable[[Claims], bool]) -> "Gate":
         """Hold back claims from now on: one that is under way goes past the gate, and may ask the store much later."""
-        await until(lambda: app.engine.claimer.idle)
-        return cls(app.engine.store, "claim", holds_back)
+        await until(lambda: internals_of(app).engine.claimer.idle)
+        return cls(internals_of(app).engine.store, "claim", holds_back)
 
     def let_one_through(self) -> None:
         self.waiting.clear()
@@ -76,14 +77,14 @@ def brings_inputs(claims: Claims) -> bool:
 
 async def look(app: Mainspring, times: int = 1) -> None:
     for _ in range(times):
-        await app.engine.strays.look()
+        await internals_of(app).engine.strays.look()
 
 
 async def look_at_rest(app: Mainspring, times: int = 1) -> None:
     """Look when nothing is under way: what a commit or a claim may still bring is not taken for lost."""
     for _ in range(times):
         await until(lambda: _is_idle(app))
-        await app.engine.strays.look()
+        await internals_of(app).engine.strays.look()
 
 
 def losses(caplog: pytest.LogCaptureFixture) -> int:
@@ -104,7 +105,7 @@ def test_what_a_worker_holds_and_does_not_know_of_is_carried_out_again(
         async with job(make_app(), work) as app:
             with monkeypatch.context() as losing:
                 lost = asyncio.Event()
-                losing.setattr(app.engine.dispatcher, "begin", lambda *_: lost.set())
+                losing.setattr(internals_of(app).engine.dispatcher, "begin", lambda *_: lost.set())
                 receipt = await app.send(Start("j-1"))
                 await lost.wait()
             gate = await Gate.of_claims(app, brings_outputs)
@@ -132,7 +133,7 @@ def test_a_look_that_a_new_key_overtakes_counts_for_nothing(
 
     async def main() -> None:
         async with job(make_app(), work) as app:
-            engine, store = app.engine, app.engine.store
+            engine, store = internals_of(app).engine, internals_of(app).engine.store
 
             async def is_claimed_anew() -> bool:
                 return bool(await store.holds(engine.committer.worker)) and engine.claimer.idle
@@ -209,9 +210,9 @@ def test_what_comes_into_hand_and_goes_during_a_look_is_not_lost(
         async with job(make_app(clock), work, retry=LATER) as app:
             claims = await Gate.of_claims(app, brings_outputs)
             await sender.send(Start("j-1"))
-            app.engine.wakeups.due_at(0)  # where news come by polling, no time passes for that
+            internals_of(app).engine.wakeups.due_at(0)  # where news come by polling, no time passes for that
             await claims.waiting.wait()
-            holds = Gate(app.engine.store, "holds")
+            holds = Gate(internals_of(app).engine.store, "holds")
             first = asyncio.create_task(look(app))
             await holds.waiting.wait()
             claims.let_one_through()
@@ -240,18 +241,18 @@ def test_an_input_that_is_lost_is_taken_again_and_not_lost_on_its_way(
         app.add(Adding())
         await sender.start(work=False)
         async with app:
-            submit = app.engine.stepper.submit
+            submit = internals_of(app).engine.stepper.submit
             await until(lambda: _is_idle(app))
             # Nothing is held, so that only what is taken makes it ask again.
             await look_at_rest(app, 2)
 
             def lose(pending: Pending) -> None:
-                app.engine.stepper.submit = submit
+                internals_of(app).engine.stepper.submit = submit
                 raise RuntimeError(f"planted for {pending.id}")
 
-            app.engine.stepper.submit = lose
+            internals_of(app).engine.stepper.submit = lose
             await sender.send(Add("a-1", 1))
-            await until(lambda: app.engine.stepper.submit == submit and _is_idle(app))
+            await until(lambda: internals_of(app).engine.stepper.submit == submit and _is_idle(app))
             gate = await Gate.of_claims(app, brings_inputs)
             await look_at_rest(app, 2)
             assert losses(caplog) == 1
@@ -266,7 +267,7 @@ def test_an_input_that_is_lost_is_taken_again_and_not_lost_on_its_way(
 
 
 def _is_idle(app: Mainspring) -> bool:
-    return app.engine.committer.idle and app.engine.claimer.idle
+    return internals_of(app).engine.committer.idle and internals_of(app).engine.claimer.idle
 
 
 def test_a_reply_whose_addressee_is_looked_up_for_long_is_not_lost(
@@ -278,14 +279,14 @@ def test_a_reply_whose_addressee_is_looked_up_for_long_is_not_lost(
         async with app:
             request = asyncio.create_task(app.request(Ask("slow"), id="r-1"))
             await until(lambda: _has_begun(app))
-            gate = Gate(app.engine.store, "stream")
+            gate = Gate(internals_of(app).engine.store, "stream")
             await app.send(AnswerNow("slow", to="r-1"))
             await gate.waiting.wait()
             await look(app, 3)
             gate.open()
             await request
             await until(lambda: _is_idle(app))
-            assert not app.engine.dispatcher.outputs_in_hand()
+            assert not internals_of(app).engine.dispatcher.outputs_in_hand()
 
     run(main)
     assert losses(caplog) == 0
@@ -302,7 +303,7 @@ def test_a_compensation_that_waits_to_be_looked_up_is_not_lost(
 
     async def main() -> None:
         async with trip_app(make_app, world) as app:
-            gate = Gate(app.engine.store, "outputs")
+            gate = Gate(internals_of(app).engine.store, "outputs")
             receipt = await app.send(PlanTrip("t-1", ("flight", "hotel")))
             await gate.waiting.wait()
             await look(app, 3)
@@ -329,7 +330,7 @@ def test_a_result_that_waits_to_be_queued_once_more_is_not_lost(
 
     async def main() -> None:
         async with job(make_app(clock), work) as app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             commit, refused = store.commit, list[str]()
 
             async def ill(worker: int, units: list[Unit]) -> Any:
@@ -345,7 +346,7 @@ def test_a_result_that_waits_to_be_queued_once_more_is_not_lost(
 
             monkeypatch.setattr(store, "commit", ill)
             receipt = await app.send(Start("j-1"))
-            await until(lambda: refused == ["the step", "the inbox"] and app.engine.committer.idle)
+            await until(lambda: refused == ["the step", "the inbox"] and internals_of(app).engine.committer.idle)
             await look(app, 3)
             monkeypatch.setattr(store, "commit", commit)
             # Its patience is of the same clock.
@@ -377,15 +378,15 @@ def test_two_looks_at_once_hear_of_all_that_comes_meanwhile(
         async with job(make_app(), work, retry=AT_ONCE) as app:
             held_back: list[Any] = []
             with monkeypatch.context() as losing:
-                losing.setattr(app.engine.dispatcher, "begin", lambda *given: held_back.append(given))
+                losing.setattr(internals_of(app).engine.dispatcher, "begin", lambda *given: held_back.append(given))
                 receipt = await app.send(Start("j-1"))
                 await until(lambda: held_back)
-            holds = Gate(app.engine.store, "holds")
+            holds = Gate(internals_of(app).engine.store, "holds")
             first = asyncio.create_task(look(app))
             await holds.waiting.wait()
             second = asyncio.create_task(look(app))
             await asyncio.sleep(0)  # it begins, if it does not wait for the first
-            app.engine.dispatcher.begin(*held_back[0])
+            internals_of(app).engine.dispatcher.begin(*held_back[0])
             holds.open()
             await asyncio.gather(first, second)
             claim = await Gate.of_claims(app, brings_outputs)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import Breaker, Context, DoNotRetryError, Mainspring, RateLimit, Retry
+from mainspring.app.internals import internals_of
 from mainspring.engine.outputs.subscriptions import PUBLICATIONS_AT_ONCE
 from mainspring.errors import WiringError
 from mainspring.port.records import Ref
@@ -24,7 +25,7 @@ class News:
 
 
 async def idle(app: Mainspring) -> bool:
-    held = await app.engine.store.holds(app.engine.committer.worker)
+    held = await internals_of(app).engine.store.holds(internals_of(app).engine.committer.worker)
     return not held and (await app.stats()).outbox == 0
 
 
@@ -117,7 +118,7 @@ def test_attempts_at_a_publication_that_failed_are_kept(make_app: MakeApp) -> No
         async with app:
             await app.publish(News("n-1"))
             await until(lambda: idle(app))
-            store = app.engine.store
+            store = internals_of(app).engine.store
             [letter] = await store.dead_letters(10)
             made = await store.attempts(Ref(letter.workflow, letter.instance), 10)
             assert [(one.number, one.duration_us, one.error) for one in made] == [
@@ -200,7 +201,7 @@ def test_slow_subscribers_are_called_for_a_bounded_number_of_publications_in_ord
         async with app:
             for n in range(count):
                 await app.publish(News(str(n)))
-            subscriptions = app.engine.dispatcher.subscriptions
+            subscriptions = internals_of(app).engine.dispatcher.subscriptions
             await until(lambda: subscriptions.waiting == 50)
             assert subscriptions.running == len(begun) == PUBLICATIONS_AT_ONCE
             go_on.set()

@@ -18,6 +18,7 @@ from mainspring import (
     Schedule,
     Workflow,
 )
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime
 from mainspring.testing.clock import VirtualClock
 from tests.support.apps import MakeApp
@@ -86,7 +87,7 @@ def ticket(app: Mainspring) -> Mainspring:
 
 async def settle(app: Mainspring) -> None:
     """Let everything that is due happen: until the engine has been idle for some turns of the loop."""
-    idle, engine = 0, app.engine
+    idle, engine = 0, internals_of(app).engine
 
     async def rests() -> bool:
         nonlocal idle
@@ -106,7 +107,7 @@ async def pass_time(app: Mainspring, clock: VirtualClock, seconds: float) -> Non
         clock.advance(stride)
         seconds -= stride
         # Its heart may be slower than all else that the store is asked for, and then others would relieve it.
-        await app.engine._renew()  # noqa: SLF001  as its heart does
+        await internals_of(app).engine._renew()  # noqa: SLF001  as its heart does
         await settle(app)
 
 
@@ -190,8 +191,10 @@ def test_a_worker_that_was_relieved_in_its_sleep_goes_on_under_a_new_key(make_ap
         clock = VirtualClock()
         async with ticket(make_app(clock)) as app:
             receipt = await app.send(Open("t-1"))
-            before = app.engine.committer.worker
-            await app.engine.store.release_worker(before)  # as another worker does when a lease has run out
+            before = internals_of(app).engine.committer.worker
+            await internals_of(app).engine.store.release_worker(
+                before
+            )  # as another worker does when a lease has run out
             await pass_time(app, clock, 70)
 
             async def woke_up() -> bool:
@@ -199,7 +202,7 @@ def test_a_worker_that_was_relieved_in_its_sleep_goes_on_under_a_new_key(make_ap
                 return await receipt.state() != Opened()
 
             await until(woke_up)
-            assert app.engine.committer.worker != before
+            assert internals_of(app).engine.committer.worker != before
             assert await receipt.state() == Opened((1,))
 
     run(main)
@@ -277,14 +280,14 @@ def test_hundreds_due_at_once_are_drained_in_batches(make_app: MakeApp) -> None:
         clock = VirtualClock()
         async with ticket(make_app(clock)) as app:
             await app.send_many([Open(f"t-{n}") for n in range(600)])
-            before = app.engine.committer.batches
+            before = internals_of(app).engine.committer.batches
             await pass_time(app, clock, 60)
 
             async def all_reminded() -> bool:
                 return (await app.stats()).timers == 1_200
 
             await until(all_reminded)
-            assert app.engine.committer.batches - before < 100
+            assert internals_of(app).engine.committer.batches - before < 100
 
     run(main)
 
@@ -366,7 +369,7 @@ def test_a_timer_that_becomes_due_while_the_store_answers_a_look_fires_at_once(
         receipt = await client.send(Snooze("a-1", 60.0))
         app = make_app(clock)
         app.add(Alarm())
-        store, loop = type(client.engine.store), asyncio.get_running_loop()
+        store, loop = type(internals_of(client).engine.store), asyncio.get_running_loop()
         claim = store.claim
 
         async def slow_claim(*asked: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mainspring import Context, DoNotRetryError, Mainspring, Retry
+from mainspring.app.internals import internals_of
 from mainspring.errors import WiringError
 from mainspring.port.records import Conflict, OutputKey, Unit
 from tests.engine.jobs import QUICK, Done, Start, Work, has_status, job
@@ -44,7 +45,7 @@ def server_url(tmp_path: Path) -> Iterator[str]:
 
     async def drop() -> None:
         async with Mainspring(url) as app:
-            loan = await app.engine.store.lend(0, BRIEF.total_seconds())
+            loan = await internals_of(app).engine.store.lend(0, BRIEF.total_seconds())
             await loan.connection.execute(f"DROP TABLE IF EXISTS {NAME}")
             await loan.commit(Unit("", ""))
 
@@ -53,7 +54,7 @@ def server_url(tmp_path: Path) -> Iterator[str]:
 
 async def bookings(app: Mainspring) -> list[tuple[Any, ...]]:
     """What is committed, read through a loan of our own."""
-    loan = await app.engine.store.lend(0, BRIEF.total_seconds())
+    loan = await internals_of(app).engine.store.lend(0, BRIEF.total_seconds())
     try:
         await loan.connection.execute(TABLE)
         return [tuple(row) for row in await loan.connection.fetch(SELECT)]
@@ -99,7 +100,9 @@ def test_what_a_handler_wrote_before_it_failed_is_undone(make_database_app: Make
 def test_who_does_not_hold_the_command_commits_nothing(make_database_app: MakeDatabaseApp) -> None:
     async def main() -> None:
         async with job(make_database_app(), book, transaction=BRIEF) as app:
-            loan = await app.engine.store.lend(app.engine.committer.worker, BRIEF.total_seconds())
+            loan = await internals_of(app).engine.store.lend(
+                internals_of(app).engine.committer.worker, BRIEF.total_seconds()
+            )
             await loan.connection.execute(TABLE)
             await loan.connection.execute(INSERT, "lost", 0)
             outcome = await loan.commit(Unit("Job", "j-1", settles=(OutputKey(1, 1),)))
@@ -125,17 +128,17 @@ def test_a_command_that_was_taken_over_meanwhile_is_committed_once(server_url: s
 
     async def main() -> None:
         async with job(Mainspring(server_url), slow, transaction=timedelta(seconds=10)) as first:
-            loan = await first.engine.store.lend(0, BRIEF.total_seconds())
+            loan = await internals_of(first).engine.store.lend(0, BRIEF.total_seconds())
             await loan.connection.execute(TABLE)
             await loan.commit(Unit("", ""))
             receipt = await first.send(Start("j-1"))
             await began.wait()
             async with job(Mainspring(server_url), quick, transaction=BRIEF) as second:
-                await second.engine.store.release_worker(first.engine.committer.worker)
+                await internals_of(second).engine.store.release_worker(internals_of(first).engine.committer.worker)
                 await until(lambda: has_status(second, "j-1", "completed"))
                 go_on.set()
                 await receipt.result()
-                runners = first.engine.dispatcher.runners
+                runners = internals_of(first).engine.dispatcher.runners
                 await until(lambda: not any(list(runner.jobs()) for runner in runners))
                 assert await bookings(second) == [("second", 2)]
 
@@ -307,11 +310,11 @@ def test_others_are_served_while_a_handler_has_its_transaction(make_database_app
         return done
 
     made = make_database_app()
-    on_server = not made.url.startswith("sqlite")
+    on_server = not internals_of(made).url.startswith("sqlite")
 
     async def main() -> None:
         async with job(made, work, transaction=BRIEF) as app:
-            loan = await app.engine.store.lend(0, BRIEF.total_seconds())
+            loan = await internals_of(app).engine.store.lend(0, BRIEF.total_seconds())
             await loan.connection.execute(TABLE)
             await loan.commit(Unit("", ""))
             receipts = await app.send_many([Start(f"j-{n}") for n in range(10)])

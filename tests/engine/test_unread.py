@@ -13,6 +13,7 @@ import pytest
 from mainspring import Mainspring
 from mainspring.analysis.stuck.held import held_among, unread_told
 from mainspring.analysis.stuck.reasons import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.engine.fleet import knowledge, standing
 from mainspring.engine.fleet.knowledge import Knowledge
 from mainspring.engine.fleet.standing import Left, Standing
@@ -52,7 +53,7 @@ async def leave_behind(app: Mainspring, change: Change) -> None:
     """Begin a trip of a release that is gone afterwards, with what only it knows waiting."""
     await release(app, change).start(work=change == "timer")
     await app.send(begin(change, TRIP.id))
-    store = app.engine.store
+    store = internals_of(app).engine.store
     if change == "timer":
         await until(lambda: has_timer(app))
     if change == "input":
@@ -65,20 +66,20 @@ async def leave_behind(app: Mainspring, change: Change) -> None:
 
 
 async def has_timer(app: Mainspring) -> bool:
-    return bool(await app.engine.store.outputs(TRIP, timers=True, limit=1))
+    return bool(await internals_of(app).engine.store.outputs(TRIP, timers=True, limit=1))
 
 
 async def some_seconds(clock: VirtualClock, *apps: Mainspring) -> None:
     """Let 5 seconds pass, and each heart beat: by itself it may not do so in time, for time does not wait for it."""
     clock.advance(5)
     for app in apps:
-        await app.engine._renew()  # noqa: SLF001  there is no other way to let it beat now
+        await internals_of(app).engine._renew()  # noqa: SLF001  there is no other way to let it beat now
 
 
 async def unread_after_a_while(app: Mainspring, clock: VirtualClock) -> list[Unread]:
     async def look() -> list[Unread]:
         await some_seconds(clock, app)
-        return await unread_of(app.engine.store)
+        return await unread_of(internals_of(app).engine.store)
 
     return await until(look)
 
@@ -89,7 +90,7 @@ def test_what_no_running_worker_knows_is_told_after_a_minute(change: Change, mak
         clock = VirtualClock()
         await leave_behind(make_app(clock), change)
         async with release(make_app(clock), None) as old:
-            store = old.engine.store
+            store = internals_of(old).engine.store
             began_us = store.now_us()
             (found,) = await unread_after_a_while(old, clock)
             assert store.now_us() - began_us > 60e6
@@ -118,13 +119,13 @@ def test_what_another_running_worker_takes_is_not_told(make_app: MakeApp) -> Non
             job(make_app(clock), work, pool="far", concurrency=1, timeout=timedelta(hours=1)) for _ in range(2)
         )
         async with near_and_far(near, far):
-            store = near.engine.store
+            store = internals_of(near).engine.store
             await near.send(Start("j-1", 5))
 
             # Time goes on: by it the other worker looks whether there is something for it.
             async def taken() -> int:
                 await some_seconds(clock, near, far)
-                return far.engine.dispatcher.in_hand
+                return internals_of(far).engine.dispatcher.in_hand
 
             await until(taken)
             ends_us = store.now_us() + 90_000_000

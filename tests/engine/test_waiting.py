@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.operations.pauses import FLEET
 from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, EVENTS_FROM_END
 from mainspring.engine.runtime import Runtime, SystemClock
@@ -119,10 +120,10 @@ def test_those_who_are_too_many_for_one_look_take_turns(
         async with app_on(store, clock) as app:
             refs = [Ref("Job", f"j-{number}") for number in range(5)]
             for ref in refs:
-                app.engine.ends.end_of(ref)
+                internals_of(app).engine.ends.end_of(ref)
             store.looks.clear()
             for _ in range(3):
-                await app.engine.ends.ask()
+                await internals_of(app).engine.ends.ask()
             asked = [ref for look in store.looks for ref in look]
             assert [len(look) for look in store.looks] == [2, 2, 2]
             assert set(asked) == set(refs)
@@ -197,9 +198,12 @@ def test_one_that_cannot_be_read_does_not_keep_the_others_waiting(store: Counted
     async def main() -> None:
         async with app_on(store, clock) as app:
             await (await app.send(Start("j-1"))).result(timeout=DAY)
-            damaged, fine = app.engine.ends.end_of(Ref("Job", "j-0")), app.engine.ends.end_of(Ref("Job", "j-1"))
+            damaged, fine = (
+                internals_of(app).engine.ends.end_of(Ref("Job", "j-0")),
+                internals_of(app).engine.ends.end_of(Ref("Job", "j-1")),
+            )
             store.damaged = Ref("Job", "j-0")
-            await app.engine.ends.ask()
+            await internals_of(app).engine.ends.ask()
             assert fine.result().status == "completed"
             assert isinstance(damaged.exception(), DamagedRecordError)
 
@@ -312,7 +316,9 @@ def test_who_stopped_waiting_for_a_reason_of_its_own_leaves_no_error_behind(
         async with app_on(store, clock) as app:
 
             async def fail(*_: object) -> list[Loaded | None]:
-                app.engine.ends.fail(StoreUnreachableError("memory:", "is away"))  # the look for all, meanwhile
+                internals_of(app).engine.ends.fail(
+                    StoreUnreachableError("memory:", "is away")
+                )  # the look for all, meanwhile
                 raise StoreUnreachableError("memory:", "is away")
 
             # Whoever keeps the error keeps what was waited for: here nobody does.

@@ -14,6 +14,7 @@ import pytest
 
 from mainspring import Complete, Event, FeedEntry, Mainspring, Publish, Received, Retry, Send, StartChild, Workflow
 from mainspring import message as declared
+from mainspring.app.internals import internals_of
 from mainspring.app.states import state_at
 from mainspring.engine.watching import code_watch
 from mainspring.errors import RouteError
@@ -208,7 +209,7 @@ def test_whoever_looks_at_a_state_whose_fold_has_no_end_is_told_so(make_app: Mak
             await app.send(Ask("a-1"))
             await app.send_many([More("a-1", "evolve") for _ in range(3)])
             endless.set()
-            (loaded,) = await app.engine.store.load([Ref("Plain", "a-1")])
+            (loaded,) = await internals_of(app).engine.store.load([Ref("Plain", "a-1")])
             assert loaded is not None
             shown = await state_at(app, loaded, 4)
             assert "its step for 4 recorded events at once had not ended after 0.2 s" in (shown.problem or "")
@@ -275,7 +276,7 @@ def test_a_projection_without_an_end_is_stopped_and_says_why(where: str, make_ap
         app = make_app()
         app.add(Plain())
 
-        @app.projection(key=key)
+        @app.projections.add(key=key)
         def counts(document: Asked | None, entry: FeedEntry) -> Asked:  # pyright: ignore[reportUnusedFunction]
             spin()
             return Asked()

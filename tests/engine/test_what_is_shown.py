@@ -10,6 +10,7 @@ import pytest
 from mainspring import Complete, Decisions, Event, FanOut, Mainspring, Workflow
 from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.reasons import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.core.failures import ChildFailed
 from mainspring.errors import InstanceFailedError
 from mainspring.port.records import Ref
@@ -149,7 +150,7 @@ def test_fan_outs_are_not_counted_as_instances(make_app: MakeApp) -> None:
             receipt = await app.send(Count("c-1", 3))
             await receipt.result()
             assert (await app.stats()).instances == {"completed": 1}
-            assert await app.engine.store.tally() == {("Squares", "completed"): 1}
+            assert await internals_of(app).engine.store.tally() == {("Squares", "completed"): 1}
 
     run(main)
 
@@ -159,7 +160,7 @@ def test_a_parent_tells_how_many_parts_of_its_fan_out_are_done(make_app: MakeApp
         opened = asyncio.Event()
         async with squaring(make_app(), opened) as app:
             receipt = await app.send(Count("c-1", 10))
-            store = app.engine.store
+            store = internals_of(app).engine.store
 
             async def progress() -> list[tuple[int | None, int | None]]:
                 found = await awaited_of(store, await row_of(app, receipt))
@@ -189,7 +190,7 @@ def test_what_was_begun_in_a_part_that_was_left_is_not_waited_for(make_app: Make
             async def begun() -> list[int]:
                 return [
                     child.position
-                    for child in (await awaited_of(app.engine.store, await row_of(app, receipt))).children
+                    for child in (await awaited_of(internals_of(app).engine.store, await row_of(app, receipt))).children
                 ]
 
             first, second = await begun()
@@ -206,10 +207,14 @@ def test_a_child_that_is_waited_for_is_named_by_its_instance(make_app: MakeApp) 
     async def main() -> None:
         async with family.adding(family.travel(make_app())) as app:
             receipt = await app.send(family.PlanTrip("t-1", ("wait", "wait")))
-            found = await awaited_of(app.engine.store, await row_of(app, receipt), app.registry)
+            found = await awaited_of(
+                internals_of(app).engine.store, await row_of(app, receipt), internals_of(app).registry
+            )
             assert [child.instance for child in found.children] == ["Leg/t-1.0", "Leg/t-1.1"]
             adder = await app.send(family.Sum("s-1", (0,), squares=True))
-            [fan_out] = (await awaited_of(app.engine.store, await row_of(app, adder), app.registry)).children
+            [fan_out] = (
+                await awaited_of(internals_of(app).engine.store, await row_of(app, adder), internals_of(app).registry)
+            ).children
             assert fan_out.instance == "mainspring.FanOut/Adder/s-1/3"
 
     run(main)
@@ -221,7 +226,7 @@ def test_whoever_asks_again_and_again_may_look_at_the_last_part_of_a_stream(
     async def main() -> None:
         async with family.travel(make_app()) as app:
             receipt = await app.send(family.PlanTrip("t-1", ("wait", "wait", "wait")))
-            row, store, reads = await row_of(app, receipt), app.engine.store, list[int]()
+            row, store, reads = await row_of(app, receipt), internals_of(app).engine.store, list[int]()
             outlines = store.outlines
 
             async def counted(spots: Any, limit: int) -> Any:
@@ -240,7 +245,9 @@ def test_an_instance_tells_which_tasks_it_waits_for(make_app: MakeApp) -> None:
     async def main() -> None:
         async with expenses.app_of(make_app) as app:
             task = await expenses.opened(app)
-            found = await awaited_of(app.engine.store, await row_of(app, app.instance(expenses.Expenses, "e-1")))
+            found = await awaited_of(
+                internals_of(app).engine.store, await row_of(app, app.instance(expenses.Expenses, "e-1"))
+            )
             assert (found.children, found.since, [str(one) for one in found.tasks]) == ([], 0, [task.id])
 
     run(main)

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, Self
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock
@@ -114,8 +115,8 @@ async def walk(folder: Path) -> list[Crossing]:
     async with app:
         for employee in ("eve", "ann"):
             await (await app.send(RequestLeave(employee))).result()
-        await until(lambda: app.engine.claimer.idle)  # what was begun before is no part of the way
-        ended = app.engine.ends.end_of(Ref("Leave", "ada"))
+        await until(lambda: internals_of(app).engine.claimer.idle)  # what was begun before is no part of the way
+        ended = internals_of(app).engine.ends.end_of(Ref("Leave", "ada"))
         with Tracer() as tracer:
             await app.send(RequestLeave("ada"))
             await ended

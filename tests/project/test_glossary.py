@@ -13,34 +13,23 @@ PAGE = ROOT / "docs" / "concepts" / "glossary.md"
 ROW = re.compile(r"^\| (?P<word>[a-z -]+) \| (?P<meaning>.+) \| (?P<names>`.+`) \|$", re.MULTILINE)
 # Said of an app once, and no words that a user meets in a conversation about workflows.
 PLAIN = {
-    "another_store",
     "blocking",
     "bulk",
     "discard_dead_letter",
     "ended",
-    "engine",
-    "envelopes",
     "external",
     "hook",
     "instance_at",
     "instances",
-    "looks",
     "post",
-    "projections",
+    "prometheus_collector",
     "purge",
-    "registry",
     "reply",
     "resource",
-    "retention",
-    "seal",
     "send_many",
-    "services",
-    "standing_on",
     "stats",
     "stop",
-    "telemetry",
     "transaction",
-    "url",
 }
 
 

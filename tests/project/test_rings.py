@@ -89,9 +89,9 @@ def _imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
 
 
 def without_the_app(found: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Leave out what knows the app only because it is a part of it."""
-    app = "mainspring.app.app"
-    return {name: known - {app} if name.startswith("mainspring.app.") else known for name, known in found.items()}
+    """Leave out what knows the app, or what it is made of, only because it is a part of it."""
+    app = {"mainspring.app.app", "mainspring.app.internals"}
+    return {name: known - app if name.startswith("mainspring.app.") else known for name, known in found.items()}
 
 
 def test_no_module_imports_itself_through_others_not_even_for_its_types() -> None:

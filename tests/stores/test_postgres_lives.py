@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine import engine
 from mainspring.stores.postgres import PostgresStore
 from mainspring.testing.clock import VirtualClock
@@ -125,7 +126,7 @@ def test_workers_at_work_carry_on_after_a_promotion(tmp_path: Path, monkeypatch:
         return Done(command.id, command.part)
 
     async def worker_keys(app: Mainspring) -> list[int]:
-        return [row.key for row in await app.engine.store.workers()]
+        return [row.key for row in await internals_of(app).engine.store.workers()]
 
     async def body() -> None:
         async with paired() as pair, AsyncExitStack() as stack:
@@ -136,7 +137,7 @@ def test_workers_at_work_carry_on_after_a_promotion(tmp_path: Path, monkeypatch:
                 await app.send(Start(f"j-{number}", parts))
             await until(lambda: ran.total() == 2 * parts)
             keys = await worker_keys(apps[0])
-            late: Any = apps[1].engine.store
+            late: Any = internals_of(apps[1]).engine.store
             async with kept_away(late):
                 await promote(pair)
                 _when_relieved(apps[0], looked)
@@ -154,7 +155,7 @@ def test_workers_at_work_carry_on_after_a_promotion(tmp_path: Path, monkeypatch:
 
 def _when_relieved(app: Mainspring, looked: asyncio.Event) -> None:
     """Tell when a worker has looked for the dead on the server that answers now."""
-    store: Any = app.engine.store
+    store: Any = internals_of(app).engine.store
     relieve = store.relieve
 
     async def seen() -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.errors import NewerSchemaError, StoreUnreachableError
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import LOST
@@ -81,7 +82,7 @@ def test_workers_go_on_while_a_newer_release_migrates_and_stop_when_they_see_it(
         async with other_session(tmp_path) as other:
             assert await other.fetchval(sql(tmp_path, "SELECT count(*) FROM mainspring.outbox")) == 0
 
-        await app.engine._beat()  # noqa: SLF001  what comes by itself within 10 s
+        await internals_of(app).engine._beat()  # noqa: SLF001  what comes by itself within 10 s
         with pytest.raises(NewerSchemaError):
             await app.ended()
         await app.stop()

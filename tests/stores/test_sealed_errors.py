@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mainspring import Breaker, Mainspring, Retry
+from mainspring.app.internals import internals_of
 from mainspring.app.viewing import attempt_view
 from mainspring.errors import (
     CannotBeginError,
@@ -186,7 +187,7 @@ def test_what_a_failed_attempt_says_is_sealed_and_erased_with_its_instance(tmp_p
 
     async def kept(seal: Seal | None) -> str | None:
         async with make(tmp_path, seal) as app:
-            (one,) = await app.engine.store.attempts(Ref("Vault", "v"), 10)
+            (one,) = await internals_of(app).engine.store.attempts(Ref("Vault", "v"), 10)
             return one.error
 
     async def main() -> None:
@@ -194,7 +195,7 @@ def test_what_a_failed_attempt_says_is_sealed_and_erased_with_its_instance(tmp_p
             await app.send(Open("v", CARD))
             key = (await app.instance(Vault, "v").row()).key
             made = Attempt(key, 3, 1, "host:4711", 1, 2, SAID)
-            await app.engine.committer.commit(Unit("Vault", "v", attempts=(made,)))
+            await internals_of(app).engine.committer.commit(Unit("Vault", "v", attempts=(made,)))
             assert await app.instance(Vault, "v").attempts() == [attempt_view(made)]
         bare = await kept(None) or ""
         assert bare.startswith("ValueError")
@@ -305,7 +306,10 @@ async def _both(app: Mainspring) -> list[DeadLetter] | None:
 
 
 async def _tried(app: Mainspring, id: str) -> bool:
-    return any(claim.attempts for claim in await app.engine.store.outputs(Ref("Vault", id), timers=False, limit=1))
+    return any(
+        claim.attempts
+        for claim in await internals_of(app).engine.store.outputs(Ref("Vault", id), timers=False, limit=1)
+    )
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])

@@ -12,6 +12,7 @@ from typing import Protocol
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.port.clock import Clock
@@ -35,7 +36,7 @@ class TimeGoesOn(Mainspring):
             ticking.cancel()
 
     async def _tick(self) -> None:
-        clock = self._runtime.clock
+        clock = internals_of(self).runtime.clock
         assert isinstance(clock, VirtualClock)
         # Not at once: most stops are quick, and what a test says of its clock holds.
         await asyncio.sleep(2)

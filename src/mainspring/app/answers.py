@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mainspring.app.arrivals import Arrivals
+from mainspring.app.internals import internals_of
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.branches import live
@@ -37,10 +38,10 @@ async def take_envelope(
     if envelope.kind == Kind.RESULT and envelope.instance is not None:
         command = command_of(envelope)
         id = answer_id(*command, Kind.RESULT)
-        if await is_answered(app.engine.store, *command):
+        if await is_answered(internals_of(app).engine.store, *command):
             return [(envelope.instance, "duplicate", id)]
     arrival = arrivals.arrival(envelope, id)
-    outcomes = await app.engine.intake.each_answered(arrival.inputs)
+    outcomes = await internals_of(app).engine.intake.each_answered(arrival.inputs)
     for outcome in outcomes:
         if isinstance(outcome, Exception):
             raise outcome

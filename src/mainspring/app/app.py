@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import UnionType
-from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
-from mainspring.app import letters
+from mainspring.app import letters, lifecycle
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, operate
-from mainspring.app.given import checked_limit, checked_place, checked_processes, checked_text
+from mainspring.app.given import checked_limit, checked_place, checked_text
 from mainspring.app.hooks import Hooks
 from mainspring.app.instance import Instance, Receipt
-from mainspring.app.observing import Looks, observing, telemetry_of_environment
+from mainspring.app.internals import Internals
+from mainspring.app.lifecycle import DRAIN
 from mainspring.app.pauses import Pauses
 from mainspring.app.posting import Post
-from mainspring.app.projections import Declare, Projections
-from mainspring.app.purging import Progress, checked_age, purge, purge_forever, retentions
+from mainspring.app.projections import Projections
+from mainspring.app.purging import Progress, purge
 from mainspring.app.requests import AskOptions, kept_reply, request
-from mainspring.app.resources import Resources
 from mainspring.app.schedules import Schedules
+from mainspring.app.scraping import collector
 from mainspring.app.search import Search, filter_of, found
 from mainspring.app.sending import send_many
-from mainspring.app.services import Services
 from mainspring.app.tasks import Tasks
 from mainspring.app.transactions import TRANSACTION, Transaction
 from mainspring.app.viewing import decoded, instance_view, letter_view, output_view, stats_view
@@ -36,28 +33,25 @@ from mainspring.app.workflow_handle import R, WorkflowHandle
 from mainspring.core.messages import In, Message, Out
 from mainspring.core.route import check_id
 from mainspring.core.workflow import STEPS_PER_HOUR, State, Workflow
-from mainspring.engine.engine import DRAIN_SECONDS, Engine
 from mainspring.engine.handlers.policies.breaker import Breaker
 from mainspring.engine.handlers.policies.limits import RateLimit
 from mainspring.engine.handlers.policies.retry import Retry
-from mainspring.engine.inputs.envelopes import Envelopes
-from mainspring.engine.registry import Registry, registering
+from mainspring.engine.registry import registering
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.startup_checks import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, WiringError
 from mainspring.port.records import Ref
 from mainspring.port.store import Store
-from mainspring.sealing.seals import Seal, Seals
-from mainspring.stores import open_store
-from mainspring.stores.sealed import sealed
-from mainspring.telemetry.telemetry import Parts, Telemetry
+from mainspring.sealing.seals import Seal
+from mainspring.telemetry.telemetry import Parts
 from mainspring.views import Action, BulkReport, DeadLetter, InstanceInfo, PurgeReport, Stats, WaitingOutput
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 Result = TypeVar("Result")
 F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE: Final = 100
-SHORTEST_RETENTION: Final = timedelta(microseconds=1)
 
 
 class Mainspring:
@@ -88,34 +82,18 @@ class Mainspring:
         runtime: Runtime | None = None,
         store: Store | None = None,
     ) -> None:
-        self.url = url
-        self.seal: Seal | None = Seals(seal) if isinstance(seal, Sequence) else seal
-        # None keeps everything. Else workers purge ended instances after so long; a workflow may say its own time.
-        self.retention = None if retention is None else checked_age("retention", retention, least=SHORTEST_RETENTION)
-        self._runtime = runtime or Runtime()
-        if processes is not None:
-            # How many run handlers with executor="process" at most. None: as many as there are cores.
-            self._runtime.processes = checked_processes(processes)
-        self._given_store = store
-        self.registry = Registry(steps_per_hour)
-        self.projection = Declare(self.registry)
-        self.projections = Projections(self)
-        self._resources = Resources()
-        self._exits: AsyncExitStack | None = None
-        self._engine: Engine | None = None
-        self.services = Services()
-        """What runs beside the engine while this app works, such as the sources of brokers."""
-        self.telemetry = observing(self._runtime, telemetry_of_environment())
-        """What this app reports about itself, if anything."""
-        self.looks = Looks(self)
-        self.hook = Hooks(self)
+        self._internals = Internals(url, seal, retention, processes, steps_per_hour, runtime, store)
+        self.projections = Projections(self._internals)
+        """Read models: `@app.projections.add` declares one, `app.projections("orders")` reads it."""
+        self.hook = Hooks(self._internals)
         """Declares webhooks that other services call: `@app.hook("payments", secrets=…)`."""
-        self.schedules = Schedules(self)
-        self.pauses = Pauses(self)
+        self.schedules = Schedules(self._internals)
+        """What is sent by a calendar: `app.schedules.add("nightly", cron="0 3 * * *", message=…)`."""
+        self.pauses = Pauses(self._internals)
         """What is paused for all workers."""
-        self.tasks = Tasks(self)
+        self.tasks = Tasks(self._internals)
         """What people are asked to do."""
-        self.post = Post(self)
+        self.post = Post(self._internals)
         """How to send in a transaction of one's own."""
 
     # ---- wiring
@@ -123,11 +101,11 @@ class Mainspring:
     def add(self, *workflows: Workflow[Any, Any, Any], retry: Retry | None = None) -> None:
         """Add workflows. `retry` holds for all commands that they send, instead of what their handlers say."""
         for workflow in workflows:
-            self.registry.add_workflow(workflow, retry)
+            self._internals.registry.add_workflow(workflow, retry)
 
     def external(self, *types: type[Any]) -> None:
         """Say that messages of these types are carried out by another process."""
-        self.registry.add_external(*types)
+        self._internals.registry.add_external(*types)
 
     @overload
     def handler(self, function: F, /) -> F: ...
@@ -157,7 +135,7 @@ class Mainspring:
         With `transaction` it writes to the database in the transaction of its result, through `context.connection`.
         With `executor="process"` a plain function at the top of a module runs in a process of its own.
         """
-        return registering(self.registry.add_handler, function, options)
+        return registering(self._internals.registry.add_handler, function, options)
 
     @overload
     def subscribe(self, function: F, /) -> F: ...
@@ -167,100 +145,35 @@ class Mainspring:
     ) -> Callable[[F], F]: ...
     def subscribe(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  as above
         """Register one more function that gets a published message; its first parameter says which."""
-        return registering(self.registry.add_subscriber, function, options)
+        return registering(self._internals.registry.add_subscriber, function, options)
 
     def resource(self, name: str) -> Callable[[F], F]:
         """Register an async context manager whose value handlers find as `context.resources[name]`.
 
         It is opened when the app starts to work, and closed when it stops; not with `work=False`.
         """
-        return self._resources.declare(name)
+        return self._internals.resources.declare(name)
 
     def observe(self, **parts: Unpack[Parts]) -> None:
         """Turn telemetry on: `traces`, `metrics`, `meter`, `logs`, each off unless asked; see `Telemetry`."""
-        if self._engine is not None:
-            raise WiringError("This app runs already", "Say what is to be observed before it starts.")
-        told = Telemetry(**parts) if self.telemetry is None else self.telemetry.add(**parts)
-        self.telemetry = observing(self._runtime, told)
+        self._internals.observe(**parts)
+
+    def prometheus_collector(self) -> Collector:
+        """Return what it counts, for a registry of prometheus_client: `REGISTRY.register(app.prometheus_collector())`.
+
+        These are counters and histograms. Gauges of the database stand at `/metrics` of a worker and of the studio.
+        """
+        return collector(self._internals)
 
     # ---- life
 
     async def start(self, *, work: bool = True, pools: Iterable[str] | None = None, name: str | None = None) -> None:
         """Open the store and begin to work. With `work=False` this process only sends and reads."""
-        if self._engine is not None:
-            raise WiringError("This app runs already", "Stop it first, or make another one.")
-        self.services.prepare()
-        self.registry.add_publication()
-        self.registry.add_fan_out()
-        self.registry.add_pauses()
-        if work:
-            check_wiring(self.registry, pools)
-            if pools is None:
-                self.schedules.check()
-        exits = AsyncExitStack()
-        try:
-            store = self._given_store or open_store(self.url, self._runtime.clock)
-            store = store if self.seal is None else sealed(store, self.seal)
-            if work:
-                check_store(self.registry, store)
-            await store.open()
-            exits.push_async_callback(store.close)
-            if work:
-                await self._resources.open(exits)
-            engine = Engine(store, self.registry, self._runtime, self._resources.opened)
-            worker = name or f"{socket.gethostname()}:{os.getpid()}"
-            await engine.start(work=work, name=worker, pools=None if pools is None else frozenset(pools))
-        except BaseException:
-            await exits.aclose()
-            raise
-        self._engine, self._exits = engine, exits
-        self.looks.begin()
-        if work and (kept := retentions(self.registry, self.retention)):
-            self._runtime.spawn(purge_forever(store, self._runtime, self.registry, kept), "mainspring-purge")
-        if work:
-            try:
-                await self.schedules.declare()
-                await self.services.start()
-            except BaseException:
-                await self.stop()
-                raise
+        await lifecycle.start(self._internals, work=work, pools=pools, name=name)
 
-    async def stop(self, drain: timedelta = timedelta(seconds=DRAIN_SECONDS)) -> None:
+    async def stop(self, drain: timedelta = DRAIN) -> None:
         """Finish what runs, release the rest, and close. What is not done resumes at the next start."""
-        engine, exits = self._engine, self._exits
-        self._exits = None  # so that it is not stopped twice
-        if engine is None or exits is None:
-            return
-        try:
-            try:
-                await self.services.stop()
-            finally:
-                await engine.stop(drain.total_seconds())
-        finally:
-            # Only now: until it is drained, a handler that runs may still send.
-            self._engine = None
-            self._resources.opened.clear()
-            try:
-                await exits.aclose()
-                await self._runtime.end_processes()
-            finally:
-                self._runtime.close()
-
-    @contextmanager
-    def standing_on(self, runtime: Runtime, store: Store, resources: Mapping[str, Any]) -> Generator[None]:
-        """Be on another runtime and store for a while, unsealed and with stand-ins for resources: for a simulation."""
-        if self._engine is not None:
-            raise WiringError("This app runs already", "Stop it first; a simulation starts the app itself.")
-        own = self._runtime, self._given_store, self._resources, self.seal
-        self._runtime, self._given_store, self.seal = runtime, store, None
-        self._resources = self._resources.with_stand_ins(resources)
-        self.services.prepare()
-        self.services.idle = True
-        try:
-            yield
-        finally:
-            self.services.idle = False
-            self._runtime, self._given_store, self._resources, self.seal = own
+        await lifecycle.stop(self._internals, drain)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -279,26 +192,10 @@ class Mainspring:
         It does so when a newer release has changed the database (NewerSchemaError), with what it held released, and
         when the file of a SQLite database was deleted, moved or replaced (StoreMovedError).
         """
-        if (engine := self._engine) is not None:
+        if (engine := self._internals.running) is not None:
             await engine.over.wait()
             if engine.fault is not None:
                 raise engine.fault.with_traceback(None)
-
-    @property
-    def engine(self) -> Engine:
-        """The running engine."""
-        if self._engine is None:
-            raise WiringError("This app is not running", "Use it inside `async with app:`, or await app.start() first.")
-        if self._engine.fault is not None:
-            raise self._engine.fault.with_traceback(None)
-        return self._engine
-
-    def another_store(self) -> Store | None:
-        """Return another connection to the database, for another thread to open; None where only this one sees it."""
-        if self._given_store is not None or self.url.startswith("memory:"):
-            return None
-        store = open_store(self.url, self._runtime.clock)
-        return store if self.seal is None else sealed(store, self.seal)
 
     # ---- messages in
 
@@ -320,7 +217,7 @@ class Mainspring:
         `expected_position` it is taken in only where the stream ends there and no input waits, else
         PositionConflictError; 0 is an instance that has not begun. `workflow` names the one that is meant of several.
         """
-        pending = self.engine.intake.sent(
+        pending = self._internals.engine.intake.sent(
             message,
             id=id,
             actor=actor,
@@ -329,8 +226,8 @@ class Mainspring:
             expected_position=expected_position,
             workflow=workflow,
         )
-        await self.engine.intake.answered(pending)
-        return Receipt(self, pending)
+        await self._internals.engine.intake.answered(pending)
+        return Receipt(self._internals, pending)
 
     async def send_many(
         self,
@@ -345,7 +242,7 @@ class Mainspring:
 
         If some cannot be taken in, the error of the first is raised; the others are durable all the same.
         """
-        return await send_many(self, messages, ids, actor, must_exist=must_exist, workflow=workflow)
+        return await send_many(self._internals, messages, ids, actor, must_exist=must_exist, workflow=workflow)
 
     async def publish(
         self, message: Message, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
@@ -355,21 +252,14 @@ class Mainspring:
         Returns when it is durable, with a receipt for each workflow's instance; with functions among those that want
         it, there is one receipt, for the publication that brings it to all of them.
         """
-        engine = self.engine
+        engine = self._internals.engine
         wanted = engine.intake.published(message, id=id, actor=actor, correlation_id=correlation_id)
         await asyncio.gather(*(engine.intake.answered(pending) for pending in wanted))
-        return [Receipt(self, pending) for pending in wanted]
+        return [Receipt(self._internals, pending) for pending in wanted]
 
     def transaction(self, limit: timedelta = TRANSACTION) -> Transaction:
         """Return a transaction of the app's database, to write rows of one's own and to send beside them."""
-        return Transaction(self, limit)
-
-    @property
-    def envelopes(self) -> Envelopes:
-        """What makes inputs of messages: the running engine's intake, or one that needs no engine."""
-        if self._engine is not None:
-            return self.engine.intake
-        return Envelopes(self.registry, self._runtime, self._runtime.clock.now_us)
+        return Transaction(self._internals, limit)
 
     @overload
     async def request(self, message: Message, reply: type[R], **options: Unpack[AskOptions]) -> R: ...
@@ -381,19 +271,19 @@ class Mainspring:
         `reply` is the type that it has to have: else UnexpectedReplyError. Where none can come, that is raised at once:
         InstanceSuspendedError, NoReplyError, NoSuchInstanceError.
         """
-        return await request(self, message, reply, **options)
+        return await request(self._internals, message, reply, **options)
 
     async def reply(self, id: str) -> Any:
         """Return the reply to a request, by the request's id; also one that came too late. It is kept for a day."""
-        return await kept_reply(self, id)
+        return await kept_reply(self._internals, id)
 
     # ---- looking and operating
 
     def workflow(self, workflow: type[Workflow[In, State, Out, Result]]) -> WorkflowHandle[In, State, Result]:
         """Return a handle on a workflow, with which a type checker knows its messages and its result."""
-        for entry in self.registry.entries():
+        for entry in self._internals.registry.entries():
             if type(entry.workflow) is workflow:
-                return WorkflowHandle(self, entry.name)
+                return WorkflowHandle(self._internals, entry.name)
         raise WiringError(f"{workflow.__name__} is not part of this app", f"app.add({workflow.__name__}()) first.")
 
     def instance(self, workflow: type[Workflow[In, State, Out, Result]], id: str) -> Instance[State, Result]:
@@ -403,9 +293,9 @@ class Mainspring:
     def instance_at(self, identity: str) -> Instance[Any, Any]:
         """Return a handle on the instance written `workflow/id`."""
         workflow, _, id = checked_text("The identity", identity).partition("/")
-        if workflow not in self.registry.workflows or not id:
+        if workflow not in self._internals.registry.workflows or not id:
             raise NoSuchInstanceError(identity)
-        return Instance(self, Ref(workflow, check_id(id)))
+        return Instance(self._internals, Ref(workflow, check_id(id)))
 
     async def instances(self, *, limit: int = PAGE, after: int = 0, **search: Unpack[Search]) -> list[InstanceInfo]:
         """Return instances in the order of their beginning; `after` is the key of the last one seen.
@@ -413,7 +303,7 @@ class Mainspring:
         The engine's own, such as schedules and fan-outs, are found only by the name of their workflow.
         """
         where = filter_of(**search)
-        rows = await found(self.engine.store, where, checked_limit(limit), checked_place(after))
+        rows = await found(self._internals.engine.store, where, checked_limit(limit), checked_place(after))
         return [instance_view(row) for row in rows]
 
     async def bulk(
@@ -434,7 +324,7 @@ class Mainspring:
         before `migrate` it reports which could not and why.
         """
         return await operate(
-            self,
+            self._internals,
             action,
             filter_of(**search),
             reason=reason,
@@ -447,12 +337,12 @@ class Mainspring:
 
     async def timers(self, limit: int = PAGE) -> list[WaitingOutput]:
         """Return waiting timers, the next one first; not those that a worker is about to let fire."""
-        read = decoded(self.registry.codec)
-        return [output_view(claim, read) for claim in await self.engine.store.timers(checked_limit(limit))]
+        read = decoded(self._internals.registry.codec)
+        return [output_view(claim, read) for claim in await self._internals.engine.store.timers(checked_limit(limit))]
 
     async def stats(self) -> Stats:
         """Return how much of everything there is."""
-        return stats_view(await self.engine.store.stats())
+        return stats_view(await self._internals.engine.store.stats())
 
     async def purge(
         self,
@@ -469,12 +359,12 @@ class Mainspring:
         a file to which the streams are written first, as JSON lines; `progress` is called after every batch; `dry_run`
         only counts.
         """
-        return await purge(self, older_than, workflow, dry_run=dry_run, archive=archive, progress=progress)
+        return await purge(self._internals, older_than, workflow, dry_run=dry_run, archive=archive, progress=progress)
 
     async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[DeadLetter]:
         """Return dead letters, oldest first, each with its message, or why that cannot be read (`unreadable`)."""
-        found = await self.engine.store.dead_letters(checked_limit(limit), checked_place(after))
-        return [letter_view(letter, self.registry.codec) for letter in found]
+        found = await self._internals.engine.store.dead_letters(checked_limit(limit), checked_place(after))
+        return [letter_view(letter, self._internals.registry.codec) for letter in found]
 
     async def retry_dead_letter(
         self, id: int, message: Any = None, *, actor: str | None = None, force: bool = False
@@ -484,8 +374,8 @@ class Mainspring:
         An instance that this failure has suspended resumes, unless it waits for something else too. A command whose
         instance has ended, was compensated or has taken its failure is refused unless it is forced.
         """
-        await letters.retry(self.engine, self.services.edges, id, message, actor, force=force)
+        await letters.retry(self._internals.engine, self._internals.services.edges, id, message, actor, force=force)
 
     async def discard_dead_letter(self, id: int) -> None:
         """Remove a dead letter for good."""
-        await letters.discard(self.engine, id)
+        await letters.discard(self._internals.engine, id)

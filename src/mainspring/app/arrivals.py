@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mainspring.app.internals import internals_of
 from mainspring.app.outside import inputs_of
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind, MessageType, type_of
@@ -49,7 +50,7 @@ class Arrivals:
     def __init__(self, app: Mainspring, types: frozenset[str] | None = None) -> None:
         self._app = app
         self._known: dict[str, MessageType] = inputs_of(app)
-        for handlers in app.registry.subscribers.values():
+        for handlers in internals_of(app).registry.subscribers.values():
             declared = type_of(handlers[0].message_type)
             self._known.update(dict.fromkeys((declared.name, *declared.aliases), declared))
         self._types = types
@@ -71,7 +72,7 @@ class Arrivals:
 
     def corrected(self, envelope: WireEnvelope, message: Any, actor: str | None) -> WireEnvelope:
         """Return an envelope with another message in it."""
-        encoded = self._app.registry.codec.encode(message)
+        encoded = internals_of(self._app).registry.codec.encode(message)
         return replace(envelope, type=encoded.name, type_version=encoded.version, data=encoded.body, actor=actor)
 
     def message(self, envelope: WireEnvelope) -> Any:
@@ -81,12 +82,12 @@ class Arrivals:
             known = sorted(self._known if self._types is None else self._types)
             raise WiringError(f"Nobody takes {envelope.type} here", f"There are: {', '.join(known) or 'none'}.")
         version = envelope.type_version or declared.version
-        return self._app.registry.codec.decode_outside(declared.name, version, envelope.data)
+        return internals_of(self._app).registry.codec.decode_outside(declared.name, version, envelope.data)
 
     def _inputs(self, message: Any, envelope: WireEnvelope, id: str) -> list[Pending]:
         if envelope.instance is not None:
             return [self._to_instance(message, envelope, id)]
-        engine, registry = self._app.engine, self._app.registry
+        engine, registry = internals_of(self._app).engine, internals_of(self._app).registry
         subscribed = registry.has_subscribers(message)
         takers = registry.takers(message)
         check_outside(takers, message)
@@ -104,7 +105,7 @@ class Arrivals:
     def _published(
         self, message: Any, takers: list[WorkflowEntry], envelope: WireEnvelope, id: str, instance: str | None = None
     ) -> list[Pending]:
-        intake, actor, trace = self._app.engine.intake, envelope.actor, _trace(envelope)
+        intake, actor, trace = internals_of(self._app).engine.intake, envelope.actor, _trace(envelope)
         made = [
             intake.envelop(message, taker, id=id, kind=Kind.EVENT, actor=actor, instance=instance, trace=trace)
             for taker in takers
@@ -114,9 +115,10 @@ class Arrivals:
     def _to_instance(self, message: Any, envelope: WireEnvelope, id: str) -> Pending:
         """Bring a message to the instance that it names, past route: the answer to what that one asked."""
         named = instance_id(envelope.instance or "")
-        entry = self._app.registry.workflows.get(named.workflow)
+        workflows = internals_of(self._app).registry.workflows
+        entry = workflows.get(named.workflow)
         if entry is None or is_internal(named.workflow):
-            known = ", ".join(name for name in self._app.registry.workflows if not is_internal(name)) or "none"
+            known = ", ".join(name for name in workflows if not is_internal(name)) or "none"
             raise WiringError(f"There is no workflow {named.workflow} here", f"This app has: {known}.")
         if not any(type(message) in version.definition.inputs for version in entry.versions):
             raise WiringError(f"{entry.name} does not take {envelope.type}", "Add it to the workflow's inputs.")
@@ -131,7 +133,7 @@ class Arrivals:
                     f"{envelope.type} begins {shown(own, 100)} by its route, and was sent to {shown(id_there, 100)}",
                     "Name no instance, or that one.",
                 )
-        made = self._app.engine.intake.envelop(
+        made = internals_of(self._app).engine.intake.envelop(
             message, entry, id=id, kind=kind, actor=envelope.actor, instance=id_there, trace=trace
         )
         assert made is not None  # noqa: S101  with its instance given, no route can skip it

@@ -5,19 +5,17 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
 from mainspring.app.instance import Instance
+from mainspring.app.internals import Internals
 from mainspring.app.search import found
 from mainspring.errors import MainspringError, SettingError
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 from mainspring.port.store import Store
 from mainspring.views import Action, BulkReport, Refusal
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 PAGE: Final = 1_000
 PER_SECOND: Final = 100.0
@@ -25,7 +23,7 @@ REFUSALS_KEPT: Final = 1_000
 
 
 async def operate(
-    app: Mainspring,
+    internals: Internals,
     action: Action,
     where: InstanceFilter,
     *,
@@ -44,7 +42,7 @@ async def operate(
     as a fan-out or a schedule, is touched only where the filter names its workflow. `store` is another one than the
     app's in which to look for them.
     """
-    store = store or app.engine.store
+    store = store or internals.engine.store
     _check(action, where, per_second, to)
     tell = on_progress or _nobody
     keys = array("q")
@@ -54,7 +52,7 @@ async def operate(
     tell(report)
     if dry_run and action != "migrate":
         return report
-    clock = app.engine.runtime.clock
+    clock = internals.engine.runtime.clock
     begun_us = clock.now_us()
     tried = 0
     async for row in _still_found(store, where, keys):
@@ -62,7 +60,7 @@ async def operate(
         if ahead_seconds > 0:
             await clock.sleep(ahead_seconds)
         tried += 1
-        instance = Instance[Any, Any](app, Ref(row.workflow, row.id))
+        instance = Instance[Any, Any](internals, Ref(row.workflow, row.id))
         try:
             if to is None:
                 await _acted(instance, action, reason, actor)

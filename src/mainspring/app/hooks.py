@@ -16,11 +16,12 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from msgspec import json
 
 from mainspring.app.given import checked_texts
+from mainspring.app.internals import Internals
 from mainspring.app.outside import publish_outside
 from mainspring.app.signatures import Scheme, StandardWebhooks, digest_of, keys_of
 from mainspring.app.undelivered import keep_undelivered, undelivered_in
@@ -32,9 +33,6 @@ from mainspring.engine.handlers.policies.checks import check_duration
 from mainspring.engine.handlers.policies.limits import RateLimit
 from mainspring.errors import SettingError, StoreError, WiringError
 from mainspring.port.records import DeadLetter
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +61,7 @@ class Hook:
 
     def __init__(
         self,
-        app: Mainspring,
+        internals: Internals,
         name: str,
         function: Callable[..., Any],
         *,
@@ -76,7 +74,7 @@ class Hook:
     ) -> None:
         self.name = name
         self.body_bytes = body_bytes
-        self._app = app
+        self._internals = internals
         self._function = function
         self._headers_too = not isinstance(function, type) and len(inspect.signature(function).parameters) > 1
         self._scheme = scheme
@@ -88,7 +86,7 @@ class Hook:
 
     async def take(self, headers: Mapping[str, str], body: bytes) -> Outcome:
         """Take a request: what it says is durable when this returns `taken` or `kept`. Headers are in lower case."""
-        engine = self._app.engine
+        engine = self._internals.engine
         proven = self._scheme.prove(self._keys, headers, body)
         if proven is None:
             return "unproven"
@@ -127,7 +125,7 @@ class Hook:
     @property
     def retry_seconds(self) -> int:
         """How long to wait before there is room for another request."""
-        return -(-limits.wait_us(self._rate, self._bucket, self._app.engine.store.now_us()) // _MICROSECONDS)
+        return -(-limits.wait_us(self._rate, self._bucket, self._internals.engine.store.now_us()) // _MICROSECONDS)
 
     def _known(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return the headers that are handed on: what is retried sees what was seen at first."""
@@ -141,7 +139,7 @@ class Hook:
     def _messages(self, headers: Mapping[str, str], body: bytes) -> list[Any]:
         if isinstance(self._function, type):
             declared = type_of(self._function)
-            return [self._app.registry.codec.decode_outside(declared.name, declared.version, body)]
+            return [self._internals.registry.codec.decode_outside(declared.name, declared.version, body)]
         scan(f"A payload of {self.name}", body)
         payload = json.decode(body)
         found = self._function(payload, headers) if self._headers_too else self._function(payload)
@@ -154,29 +152,29 @@ class Hook:
         return messages
 
     async def _publish(self, message: Any, id: str, actor: str | None) -> None:
-        registry = self._app.registry
+        registry = self._internals.registry
         if not registry.takers(message) and not registry.has_subscribers(message):
             raise WiringError(f"Nobody takes {type(message).__name__}", "Add a workflow that has it among its inputs.")
-        await publish_outside(self._app, message, id=id, actor=actor)
+        await publish_outside(self._internals, message, id=id, actor=actor)
 
 
 class Hooks:
     """Declares the webhooks of an app: `app.hook`.
 
     >>> from mainspring import Mainspring
+    >>> from mainspring.app.internals import internals_of
     >>> from mainspring.testing.samples import Count, Counter
     >>> app = Mainspring("memory://")
     >>> app.add(Counter())
     >>> @app.hook("doorbell", secrets="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     ... def rung(payload):
     ...     return Count(payload["door"])
-    >>> app.hook.named("doorbell").edge
-    'hook/doorbell'
+    >>> list(internals_of(app).hooks)
+    ['doorbell']
     """
 
-    def __init__(self, app: Mainspring) -> None:
-        self._app = app
-        self._hooks: dict[str, Hook] = {}
+    def __init__(self, internals: Internals) -> None:
+        self._internals = internals
 
     def __call__(
         self,
@@ -198,7 +196,7 @@ class Hooks:
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise SettingError("The name of a hook", name, "Use small letters, digits and hyphens: it stands in a URL.")
-        if name in self._hooks:
+        if name in self._internals.hooks:
             raise WiringError(f"Two hooks are named {name!r}", "Name one of them otherwise.")
         if type(body_bytes) is not int or not 0 < body_bytes <= BODY_LIMIT_BYTES:
             raise SettingError("body_bytes", body_bytes, f"Use a number from 1 to {BODY_LIMIT_BYTES:,}.")
@@ -210,7 +208,7 @@ class Hooks:
                 fix = "Use a plain function of the payload: what takes time belongs into a workflow."
                 raise WiringError(f"What the hook {name} does is no plain function", fix)
             hook = Hook(
-                self._app,
+                self._internals,
                 name,
                 function,
                 scheme=scheme,
@@ -220,15 +218,11 @@ class Hooks:
                 body_bytes=body_bytes,
                 headers=known,
             )
-            self._hooks[name] = hook
-            self._app.services.edges[hook.edge] = hook
+            self._internals.hooks[name] = hook
+            self._internals.services.edges[hook.edge] = hook
             return function
 
         return declare
-
-    def named(self, name: str) -> Hook | None:
-        """Return the hook of a name."""
-        return self._hooks.get(name)
 
 
 def _printable(id: str) -> str:

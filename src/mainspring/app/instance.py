@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
+from mainspring.app.internals import Internals
 from mainspring.app.viewing import attempt_view, decoded, input_view, instance_view, output_view
 from mainspring.core.execution import LogLine, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
@@ -38,9 +39,6 @@ from mainspring.port.records import EventRow, InstanceRow, Ref
 from mainspring.port.store import Store
 from mainspring.views import Attempt, InstanceInfo, WaitingInput, WaitingOutput
 
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
-
 State = TypeVar("State")
 Result_co = TypeVar("Result_co", covariant=True)
 
@@ -64,8 +62,8 @@ class Instance(Generic[State, Result_co]):
     Counted(times=1)
     """
 
-    def __init__(self, app: Mainspring, ref: Ref) -> None:
-        self._app = app
+    def __init__(self, internals: Internals, ref: Ref) -> None:
+        self._internals = internals
         self._ref = ref
 
     def __str__(self) -> str:
@@ -79,7 +77,7 @@ class Instance(Generic[State, Result_co]):
         return instance_view(await self._row())
 
     async def _row(self) -> InstanceRow:
-        store = self._app.engine.store
+        store = self._internals.engine.store
         try:
             loaded = (await store.load([self._ref], 0))[0]
             row = None if loaded is None else loaded.row
@@ -95,7 +93,7 @@ class Instance(Generic[State, Result_co]):
     async def standing(self) -> str:
         """Return its standing in words, for a caller that waited in vain. One whose first input waits has not begun."""
         # The inbox first: what is taken out of it between the two looks is seen by the second.
-        waits = bool(await self._app.engine.store.inbox(self._ref, 1))
+        waits = bool(await self._internals.engine.store.inbox(self._ref, 1))
         paused = "".join(f"; {pause}" for pause in await self._paused())
         try:
             row = await self.row()
@@ -107,7 +105,7 @@ class Instance(Generic[State, Result_co]):
 
     async def _paused(self) -> list[Pause]:
         """Return the pauses of its workflow, and of handlers that it waits for."""
-        store = self._app.engine.store
+        store = self._internals.engine.store
         if not (pauses := await pauses_of(store)):
             return []
         names = {f"handler:{claim.type}" for claim in await store.outputs(self._ref, False, WAITING_INPUTS)}
@@ -115,7 +113,7 @@ class Instance(Generic[State, Result_co]):
 
     async def state(self) -> State:
         """Return the present state."""
-        engine = self._app.engine
+        engine = self._internals.engine
         loaded = (await engine.store.load([self._ref], EVENTS_AT_ONCE))[0]
         if loaded is None:
             raise NoSuchInstanceError(str(self._ref))
@@ -128,7 +126,7 @@ class Instance(Generic[State, Result_co]):
 
         Where it is empty, the first input was not taken: `row()` and `log()` say why, `waiting()` which one it is.
         """
-        engine = self._app.engine
+        engine = self._internals.engine
         entry = engine.registry.workflows[self._ref.workflow]
         rows = await whole_stream(engine.store, self._ref, checked_place(after))
         if not rows:
@@ -145,7 +143,7 @@ class Instance(Generic[State, Result_co]):
         A line about an answer has the time since it was asked for, `answered_after`; a timer's also how long it was
         due, `waited`; a handler's result the `duration` of the attempt that gave it.
         """
-        store = self._app.engine.store
+        store = self._internals.engine.store
         if lines := execution_log(await self.stream()):
             return with_attempts(lines, await log_of_attempts(store, self._ref))
         return await log_before_its_stream(store, await self._row())
@@ -156,12 +154,14 @@ class Instance(Generic[State, Result_co]):
         Of one command the latest 20 are kept, of all 1,000. Those of a fan-out's commands stand in the fan-out.
         """
         await self._row()
-        return [attempt_view(made) for made in await self._app.engine.store.attempts(self._ref, ATTEMPTS_OF_INSTANCE)]
+        return [
+            attempt_view(made) for made in await self._internals.engine.store.attempts(self._ref, ATTEMPTS_OF_INSTANCE)
+        ]
 
     async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Result_co:
         """Wait for the end. Return the result, or raise if it failed, was cancelled, or is suspended."""
         end = await self.end(timeout)
-        return self._app.engine.registry.workflows[self._ref.workflow].workflow.result_of(end)
+        return self._internals.engine.registry.workflows[self._ref.workflow].workflow.result_of(end)
 
     async def end(self, timeout: timedelta = RESULT_TIMEOUT) -> Any:
         """Wait for the end, as `result` does. Return the message that it completed with, in whatever style."""
@@ -174,26 +174,26 @@ class Instance(Generic[State, Result_co]):
 
     async def attributes(self) -> dict[str, Value]:
         """Return what the instance can be searched by."""
-        return {row.name: row.value for row in await self._app.engine.store.attributes(self._ref)}
+        return {row.name: row.value for row in await self._internals.engine.store.attributes(self._ref)}
 
     async def waiting(self) -> list[WaitingInput]:
         """Return the inputs that wait in the inbox."""
-        read = decoded(self._app.registry.codec)
-        return [input_view(row, read) for row in await self._app.engine.store.inbox(self._ref, WAITING_INPUTS)]
+        read = decoded(self._internals.registry.codec)
+        return [input_view(row, read) for row in await self._internals.engine.store.inbox(self._ref, WAITING_INPUTS)]
 
     async def outputs(self, *, timers: bool = False) -> list[WaitingOutput]:
         """Return what is recorded and not carried out yet: timers, or all but timers."""
-        read = decoded(self._app.registry.codec)
-        claims = await self._app.engine.store.outputs(self._ref, timers, WAITING_INPUTS)
+        read = decoded(self._internals.registry.codec)
+        claims = await self._internals.engine.store.outputs(self._ref, timers, WAITING_INPUTS)
         return [output_view(claim, read) for claim in claims]
 
     async def suspend(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Stop stepping. Inputs and fired timers queue."""
-        await self._app.engine.operations.suspend(self._ref, checked_reason(reason), checked_actor(actor))
+        await self._internals.engine.operations.suspend(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def resume(self, *, actor: str | None = None) -> None:
         """Step again."""
-        await self._app.engine.operations.resume(self._ref, checked_actor(actor))
+        await self._internals.engine.operations.resume(self._ref, checked_actor(actor))
 
     async def retry(self, *, actor: str | None = None) -> None:
         """Take the input that failed once more: the same as resume, in the words of a person who mended something."""
@@ -201,33 +201,33 @@ class Instance(Generic[State, Result_co]):
 
     async def skip(self, *, actor: str | None = None) -> None:
         """Pass over the input, or the compensation, that failed, and continue."""
-        await self._app.engine.operations.skip(self._ref, checked_actor(actor))
+        await self._internals.engine.operations.skip(self._ref, checked_actor(actor))
 
     async def cancel(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """End it from outside. What was done is undone first, where it has a compensation."""
-        await self._app.engine.operations.cancel(self._ref, checked_reason(reason), checked_actor(actor))
+        await self._internals.engine.operations.cancel(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def terminate(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """End it from outside at once, and undo nothing."""
-        await self._app.engine.operations.terminate(self._ref, checked_reason(reason), checked_actor(actor))
+        await self._internals.engine.operations.terminate(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def reset(self, position: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Go back to an earlier position, at which a step has ended, as a new branch of history that is recorded.
 
         Timers are set anew, and what was answered only behind that position is carried out again under its old id.
         """
-        await self._app.engine.operations.reset(self._ref, position, checked_reason(reason), checked_actor(actor))
+        await self._internals.engine.operations.reset(self._ref, position, checked_reason(reason), checked_actor(actor))
 
     async def migrate(self, to: int, *, actor: str | None = None, dry_run: bool = False) -> None:
         """Continue under another version of the workflow, or raise if it cannot read all that is recorded.
 
         The whole stream is folded by that version first, and what waits must be among its inputs; `dry_run` ends there.
         """
-        await self._app.engine.operations.migrate(self._ref, to, checked_actor(actor), dry_run=dry_run)
+        await self._internals.engine.operations.migrate(self._ref, to, checked_actor(actor), dry_run=dry_run)
 
     async def _end(self, timeout: timedelta) -> End:
         """Wait for the end, or for a suspension that rows confirm: it may be resumed before the notice comes."""
-        engine, seconds = self._app.engine, checked_seconds(timeout)
+        engine, seconds = self._internals.engine, checked_seconds(timeout)
         begun_us, left_seconds = engine.store.now_us(), seconds
         while (end := await self._told(seconds, left_seconds)).status == "suspended":
             known = await engine.ends.recorded_end(self._ref)
@@ -237,7 +237,7 @@ class Instance(Generic[State, Result_co]):
         return end
 
     async def _told(self, seconds: float, left_seconds: float) -> End:
-        engine = self._app.engine
+        engine = self._internals.engine
         future = engine.ends.end_of(self._ref)
         try:
             # It may have ended before: only rows are truth. Where it runs here and now, they are asked only if its end
@@ -277,10 +277,12 @@ class Receipt(Instance[Any, Result_co]):
     Receipt('Counter/c-1', message_id='m-1', status='duplicate')
     """
 
-    def __init__(self, app: Mainspring, pending: Pending) -> None:
-        super().__init__(app, pending.ref)
+    def __init__(self, internals: Internals, pending: Pending) -> None:
+        super().__init__(internals, pending.ref)
         self.message_id = pending.id
+        """The message's id: the one that was given, or a new one."""
         self.status: ReceiptStatus = pending.answer.status if pending.answer is not None else "stepped"
+        """What became of the message."""
 
     def __repr__(self) -> str:
         return f"Receipt({str(self)!r}, message_id={self.message_id!r}, status={self.status!r})"

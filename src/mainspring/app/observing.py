@@ -14,14 +14,14 @@ from mainspring.engine.fleet.unread import unread_of
 from mainspring.engine.handlers.runner import Runner
 from mainspring.engine.observer import Observer
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import OperationError, SettingError, told
+from mainspring.errors import SettingError, told
 from mainspring.logs import Quoted, logger
 from mainspring.port.records import EDGE, InstanceFilter, Stats
 from mainspring.telemetry.instruments import Instruments
 from mainspring.telemetry.telemetry import PARTS, Telemetry
 
 if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
+    from mainspring.app.internals import Internals
 
 VARIABLE: Final = "MAINSPRING_TELEMETRY"
 LOOK_SECONDS: Final = 5.0
@@ -51,8 +51,8 @@ def telemetry_of_environment() -> Telemetry | None:
 class Looks:
     """Looks at how much there is of everything, when it is read and not more often than is cheap."""
 
-    def __init__(self, app: Mainspring) -> None:
-        self._app = app
+    def __init__(self, internals: Internals) -> None:
+        self._internals = internals
         self._looking: asyncio.Task[None] | None = None
         self._next_us = 0
         self._seldom_us = 0
@@ -60,7 +60,7 @@ class Looks:
 
     @property
     def _instruments(self) -> Instruments:
-        telemetry = self._app.telemetry
+        telemetry = self._internals.telemetry
         assert telemetry is not None and telemetry.instruments is not None  # noqa: PT018, S101  only asked for with instruments
         return telemetry.instruments
 
@@ -68,11 +68,11 @@ class Looks:
         """Begin to count; and look now and then for OpenTelemetry's meter, which cannot wait when it reads."""
         self._next_us = self._seldom_us = 0
         self._looking = None
-        telemetry, runtime = self._app.telemetry, self._app.engine.runtime
+        telemetry, runtime = self._internals.telemetry, self._internals.engine.runtime
         if telemetry is not None and telemetry.instruments is not None:
             # From nothing, a counter has no increase: alerts would miss the first.
             telemetry.instruments.takeovers.add((), 0)
-            for workflow in (*self._app.registry.workflows, EDGE):
+            for workflow in (*self._internals.registry.workflows, EDGE):
                 telemetry.instruments.buried.add((workflow,), 0)
         # A simulation of the app has a runtime of its own, which is not observed.
         if telemetry is not None and telemetry.meters and runtime.observer is not None:
@@ -83,7 +83,7 @@ class Looks:
         self._look_at_this_process()
         if self._now_us() >= self._next_us:
             if self._looking is None or self._looking.done():
-                self._looking = self._app.engine.runtime.spawn(self._look_at_the_database(), "mainspring-look")
+                self._looking = self._internals.engine.runtime.spawn(self._look_at_the_database(), "mainspring-look")
             await asyncio.shield(self._looking)
         if self._seen_us is not None:
             self._instruments.depths_age.set({(): (self._now_us() - self._seen_us) / 1e6})
@@ -91,8 +91,8 @@ class Looks:
     async def _look_at_the_database(self) -> None:
         begun_us = self._now_us()
         try:
-            self._take(await self._app.engine.store.stats())
-            self._instruments.instances.set(await self._app.engine.store.tally())
+            self._take(await self._internals.engine.store.stats())
+            self._instruments.instances.set(await self._internals.engine.store.tally())
             if begun_us >= self._seldom_us:
                 self._seldom_us = begun_us + int(SELDOM_SECONDS * 1e6)
                 await self._look_for_what_is_wrong()
@@ -104,7 +104,7 @@ class Looks:
         self._instruments.source_lag.set(await self._lags())
 
     def _take(self, stats: Stats) -> None:
-        told, now_us = self._instruments, self._app.engine.store.now_us()
+        told, now_us = self._instruments, self._internals.engine.store.now_us()
         told.inbox.set({(): stats.inbox})
         told.outbox.set({(): stats.outbox})
         told.timers.set({(): stats.timers})
@@ -115,16 +115,16 @@ class Looks:
 
     async def _look_for_what_is_wrong(self) -> None:
         """Count what waits for code that this app or no worker has, and what runs longer than its workflow expects."""
-        orphans, overdue = await orphans_of(self._app), await overdue_of(self._app)
+        orphans, overdue = await orphans_of(self._internals), await overdue_of(self._internals)
         self._instruments.orphans.set({(type,): count for type, count in orphans.items()})
         self._instruments.overdue.set({(name,): count for name, count in overdue.items()})
         unread: Counter[tuple[str, ...]] = Counter()
-        for one in await unread_of(self._app.engine.store):
+        for one in await unread_of(self._internals.engine.store):
             unread[one.label,] += one.count
         self._instruments.unread.set(unread)
 
     async def _lags(self) -> dict[tuple[str, ...], float]:
-        sources = self._app.services.sources
+        sources = self._internals.services.sources
         # All at once: each may take its time where its broker is away, and the reader waits for all of them.
         lags = await asyncio.gather(*(self._lag(name, source) for name, source in sources.items()))
         return {(name,): lag for name, lag in zip(sources, lags, strict=True) if lag is not None}
@@ -137,7 +137,7 @@ class Looks:
             return None
 
     def _look_at_this_process(self) -> None:
-        engine, told = self._app.engine, self._instruments
+        engine, told = self._internals.engine, self._instruments
         runners = engine.dispatcher.runners
         told.in_hand.set({("commands",): engine.dispatcher.in_hand, ("inputs",): engine.stepper.in_hand})
         told.handler_in_hand.set(_by_handler(runners, lambda runner: runner.in_hand))
@@ -148,29 +148,29 @@ class Looks:
         threads = engine.dispatcher.runners.threads_taken
         since_us = None if threads is None else threads.taken_since_us
         told.threads_taken.set({(): 0 if since_us is None else (self._now_us() - since_us) / 1e6})
-        figures = [source.figures for source in self._app.services.sources.values()]
+        figures = [source.figures for source in self._internals.services.sources.values()]
         told.source_messages.values = {
             (each.name, outcome): getattr(each, outcome) for each in figures for outcome in SOURCE_OUTCOMES
         }
         told.source_failing.set({(each.name,): each.state == "failing" for each in figures})
 
     def _now_us(self) -> int:
-        return self._app.engine.runtime.clock.now_us()
+        return self._internals.engine.runtime.clock.now_us()
 
 
-async def orphans_of(app: Mainspring) -> dict[str, int]:
+async def orphans_of(internals: Internals) -> dict[str, int]:
     """Return how many commands wait that nothing in this app takes, by their types; among the first thousand."""
-    registry, found = app.registry, dict[str, int]()
-    for claim in await app.engine.store.outputs(None, timers=False, limit=OUTPUTS_LOOKED_AT):
+    registry, found = internals.registry, dict[str, int]()
+    for claim in await internals.engine.store.outputs(None, timers=False, limit=OUTPUTS_LOOKED_AT):
         if not registry.knows(claim.destination) and claim.type not in registry.external:
             found[claim.type] = found.get(claim.type, 0) + 1
     return found
 
 
-async def overdue_of(app: Mainspring) -> dict[str, int]:
+async def overdue_of(internals: Internals) -> dict[str, int]:
     """Return how many instances run longer than their workflow expects, of each that says so; a thousand at most."""
-    store, found = app.engine.store, dict[str, int]()
-    for name, entry in app.registry.workflows.items():
+    store, found = internals.engine.store, dict[str, int]()
+    for name, entry in internals.registry.workflows.items():
         within = entry.definition.expected_within
         # Where an instance may begin anew its row does not say when it did; `stuck` reads the stream.
         if within is not None and entry.definition.again != "anew":
@@ -197,15 +197,3 @@ def observing(runtime: Runtime, telemetry: Telemetry | None) -> Telemetry | None
     if telemetry is not None:
         runtime.observe(Observer(telemetry, runtime.clock.now_us))
     return telemetry
-
-
-async def exposition(app: Mainspring, accept: str = "") -> tuple[bytes, str]:
-    """Return what there is to be scraped of a running app, and its content type."""
-    telemetry = app.telemetry
-    if telemetry is None or telemetry.instruments is None or not telemetry.exposes:
-        advice = f"app.observe(metrics=True), or {VARIABLE}=metrics, turns it on."
-        raise OperationError("Metrics", "are not counted here", advice)
-    from mainspring.telemetry.prometheus import exposition as exposed  # noqa: PLC0415  an extra
-
-    await app.looks.look()
-    return exposed(telemetry.instruments, accept)

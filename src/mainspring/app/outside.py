@@ -7,6 +7,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from mainspring.app.instance import Receipt
+from mainspring.app.internals import Internals, internals_of
 from mainspring.core.messages import MessageType, type_of
 from mainspring.engine.registry import is_internal
 from mainspring.errors import WiringError
@@ -34,11 +35,11 @@ def read_message(app: Mainspring, type_name: str, body: bytes) -> Any:
         close = difflib.get_close_matches(type_name, inputs, n=1)
         advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(sorted(inputs)) or 'none'}."
         raise WiringError(f"No workflow takes {type_name}", advice)
-    return app.registry.codec.decode_outside(declared.name, declared.version, body)
+    return internals_of(app).registry.codec.decode_outside(declared.name, declared.version, body)
 
 
 async def send_outside(
-    app: Mainspring,
+    internals: Internals,
     message: Any,
     *,
     id: str | None,
@@ -48,7 +49,7 @@ async def send_outside(
     workflow: str | None = None,
 ) -> Receipt[Any]:
     """Send what comes from outside, if its workflow takes it from there, and return when it is durable."""
-    intake = app.engine.intake
+    intake = internals.engine.intake
     pending = intake.sent(
         message,
         id=id,
@@ -59,21 +60,23 @@ async def send_outside(
         outside=True,
     )
     await intake.answered(pending)
-    return Receipt(app, pending)
+    return Receipt(internals, pending)
 
 
-async def publish_outside(app: Mainspring, message: Any, *, id: str | None, actor: str | None) -> list[Receipt[Any]]:
+async def publish_outside(
+    internals: Internals, message: Any, *, id: str | None, actor: str | None
+) -> list[Receipt[Any]]:
     """Publish what comes from outside, if all take it from there, and return when it is durable."""
-    intake = app.engine.intake
+    intake = internals.engine.intake
     wanted = intake.published(message, id=id, actor=actor, outside=True)
     await asyncio.gather(*(intake.answered(pending) for pending in wanted))
-    return [Receipt(app, pending) for pending in wanted]
+    return [Receipt(internals, pending) for pending in wanted]
 
 
 def inputs_of(app: Mainspring) -> dict[str, MessageType]:
     """Return what workflows take, by name; a former name will do."""
     found: dict[str, MessageType] = {}
-    for entry in app.registry.entries():
+    for entry in internals_of(app).registry.entries():
         for cls in () if is_internal(entry.name) else entry.definition.inputs:
             declared = type_of(cls)
             found.update(dict.fromkeys((declared.name, *declared.aliases), declared))

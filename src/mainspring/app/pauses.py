@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from mainspring.app.given import checked_reason, checked_text
+from mainspring.app.internals import Internals
 from mainspring.core.definition import definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
@@ -16,9 +17,6 @@ from mainspring.engine.registry import is_internal
 from mainspring.errors import NoSuchNameError, OperationError
 from mainspring.port.store import Store
 from mainspring.views import PauseInfo
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 BY_AN_OPERATOR: Final = "by an operator"
 COMMANDS_COUNTED: Final = 1_000
@@ -42,8 +40,8 @@ class Pauses:
     accepted
     """
 
-    def __init__(self, app: Mainspring) -> None:
-        self._app = app
+    def __init__(self, internals: Internals) -> None:
+        self._internals = internals
 
     async def pause(self, what: type[Any] | str, reason: str = BY_AN_OPERATOR, *, actor: str | None = None) -> None:
         """Let all workers begin nothing more of a handler or a workflow; what comes waits, and nothing is lost.
@@ -54,19 +52,19 @@ class Pauses:
         """
         kind, name = self._known(what)
         reason = checked_reason(reason).strip() or BY_AN_OPERATOR
-        now = moment(self._app.engine.store.now_us())
+        now = moment(self._internals.engine.store.now_us())
         await self._tell(PauseWork(Pause(kind, name, reason, checked_actor(actor), now)), actor)
 
     async def resume(self, what: type[Any] | str, *, actor: str | None = None) -> bool:
         """Resume it, also what only another release knows. False: it was not paused, and nothing was recorded."""
         names = self._names(what)
-        paused = [pause for pause in await pauses_of(self._app.engine.store) if names & {pause.name, pause.what}]
+        paused = [pause for pause in await pauses_of(self._internals.engine.store) if names & {pause.name, pause.what}]
         kind, name = (paused[0].kind, paused[0].name) if len(paused) == 1 else self._known(what)
         return await self._tell(ResumeWork(kind, name), actor)
 
     def pausable(self) -> list[tuple[Pausable, str]]:
         """Return the handlers and workflows of this app, sorted, by their names."""
-        registry = self._app.registry
+        registry = self._internals.registry
         workflows = (name for name in registry.workflows if not is_internal(name))
         found: list[tuple[Pausable, str]] = [("handler", name) for name in sorted(registry.handlers)]
         return found + [("workflow", name) for name in sorted(workflows)]
@@ -74,12 +72,12 @@ class Pauses:
     # Below `pausable`: behind it, `list` in an annotation means this method.
     async def list(self) -> list[PauseInfo]:
         """Return what is paused, in the order in which it was."""
-        store = self._app.engine.store
+        store = self._internals.engine.store
         return await with_waiting(store, await pauses_of(store))
 
     def _names(self, what: type[Any] | str) -> set[str]:
         """Return the names under which something may be paused: a message that was renamed has former ones too."""
-        named, handlers = _named(what) if isinstance(what, type) else what, self._app.registry.handlers
+        named, handlers = _named(what) if isinstance(what, type) else what, self._internals.registry.handlers
         types = [(name, type_of(handlers[name].message_type)) for name in handlers]
         former = {alias for name, own in types if named in (name, f"handler:{name}") for alias in own.aliases}
         return {named, *(f"handler:{alias}" for alias in former)}
@@ -96,8 +94,8 @@ class Pauses:
         raise NoSuchNameError(named, "is no handler or workflow that can be paused", f"This app has {known}.")
 
     async def _tell(self, order: PauseWork | ResumeWork, actor: str | None) -> bool:
-        told = await self._app.engine.orders.give(order, checked_actor(actor))
-        await self._app.engine.look_at_pauses()
+        told = await self._internals.engine.orders.give(order, checked_actor(actor))
+        await self._internals.engine.look_at_pauses()
         return told
 
 

@@ -7,19 +7,17 @@ worker then takes it in like any other message. Nothing of ours has to run where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from mainspring.app.connections import Posting, post, post_blocking
+from mainspring.app.internals import Internals
 from mainspring.core.messages import Message
 from mainspring.engine.inputs.pending import Pending
 from mainspring.port.records import InputRow
 from mainspring.stores import posting_to
 from mainspring.stores.sealed import sealed_input
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 
 class Posted(Struct, frozen=True):
@@ -53,8 +51,8 @@ class Post:
 write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session) or Django.
     """
 
-    def __init__(self, app: Mainspring) -> None:
-        self._app = app
+    def __init__(self, internals: Internals) -> None:
+        self._internals = internals
         self._posting: Posting | None = None
 
     async def __call__(
@@ -97,7 +95,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
 
     def _prepared(self) -> Posting:
         if self._posting is None:
-            self._posting = posting_to(self._app.url)
+            self._posting = posting_to(self._internals.url)
         return self._posting
 
     def _pendings(
@@ -110,7 +108,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
         *,
         publish: bool,
     ) -> list[Pending]:
-        envelopes = self._app.envelopes
+        envelopes = self._internals.envelopes
         if publish:
             pendings = envelopes.published(message, id=id, actor=actor, correlation_id=correlation_id)
         else:
@@ -120,7 +118,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
 
     def _rows(self, pendings: Sequence[Pending]) -> list[InputRow]:
         rows = [pending.input_row() for pending in pendings]
-        seal = self._app.seal
+        seal = self._internals.seal
         return rows if seal is None else [sealed_input(row, seal) for row in rows]
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 from msgspec.structs import replace
 
 from mainspring.app.given import checked_limit, checked_seconds, checked_text
+from mainspring.app.internals import Internals
 from mainspring.core.feed import FeedEntry
 from mainspring.core.workflow import Workflow
 from mainspring.engine.fleet.standing import read
 from mainspring.engine.projections.projection import KEY_CHARACTERS, TRANSACTION, Projection, ProjectionOptions, Reset
-from mainspring.engine.registry import Registry
 from mainspring.errors import NoSuchNameError, OperationError, WaitTimeoutError
 from mainspring.port.projections import Advance, Checkpoint
 from mainspring.views import Lag, ProjectionStatus
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 PAGE: Final = 100
 COUNTED_EVENTS: Final = 100_000
@@ -30,50 +27,15 @@ CONFLICTS: Final = 20
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Declare:
-    """What `app.projection` is: a decorator, with options or without."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
-    @overload
-    def __call__(self, function: F, /) -> F: ...
-    @overload
-    def __call__(
-        self,
-        *,
-        name: str | None = None,
-        workflows: Iterable[type[Workflow[Any, Any, Any]] | str] | None = None,
-        version: int = 1,
-        key: Callable[[FeedEntry], str | None] | None = None,
-        create: str | None = None,
-        reset: Reset | None = None,
-        transaction: timedelta = TRANSACTION,
-    ) -> Callable[[F], F]: ...
-    def __call__(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  the options are checked when they are used
-        """Register a function that folds the feed.
-
-        With `key` it is pure, takes a document and an entry, and mainspring keeps the documents that it returns.
-        Without one it is async, takes an entry and a Connection, and writes to tables of its own; with `create` to one
-        that mainspring creates for each generation, whose name it takes as well.
-        """
-
-        def register(function: F) -> F:
-            self._registry.add_projection(Projection(function, ProjectionOptions(**options)))
-            return function
-
-        return register if function is None else register(function)
-
-
 class Projections:
-    """What `app.projections` is: a handle for each name, and a list of all.
+    """The projections of an app: declared with `@app.projections.add(…)`, read with `app.projections("orders")`.
 
     >>> import asyncio
     >>> from mainspring import FeedEntry, Mainspring, Received
     >>> from mainspring.testing.samples import Count, Counted, Counter
     >>> app = Mainspring("memory://")
     >>> app.add(Counter())
-    >>> @app.projection(key=lambda entry: entry.instance)
+    >>> @app.projections.add(key=lambda entry: entry.instance)
     ... def counts(document: Counted | None, entry: FeedEntry) -> Counted | None:
     ...     return Counted((document or Counted()).times + isinstance(entry.event, Received))
     >>> async def main() -> None:
@@ -85,33 +47,62 @@ class Projections:
     Counted(times=1)
     """
 
-    def __init__(self, app: Mainspring) -> None:
-        self._app = app
+    def __init__(self, internals: Internals) -> None:
+        self._internals = internals
+
+    @overload
+    def add(self, function: F, /) -> F: ...
+    @overload
+    def add(
+        self,
+        *,
+        name: str | None = None,
+        workflows: Iterable[type[Workflow[Any, Any, Any]] | str] | None = None,
+        version: int = 1,
+        key: Callable[[FeedEntry], str | None] | None = None,
+        create: str | None = None,
+        reset: Reset | None = None,
+        transaction: timedelta = TRANSACTION,
+    ) -> Callable[[F], F]: ...
+    def add(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  the options are checked when they are used
+        """Register a function that folds the feed.
+
+        With `key` it is pure, takes a document and an entry, and mainspring keeps the documents that it returns.
+        Without one it is async, takes an entry and a Connection, and writes to tables of its own; with `create` to one
+        that mainspring creates for each generation, whose name it takes as well.
+        """
+
+        def register(function: F) -> F:
+            self._internals.registry.add_projection(Projection(function, ProjectionOptions(**options)))
+            return function
+
+        return register if function is None else register(function)
 
     def __call__(self, name: str) -> ProjectionHandle:
         """Return a handle on a projection."""
-        return ProjectionHandle(self._app, name)
+        return ProjectionHandle(self._internals, name)
 
     async def list(self) -> list[ProjectionStatus]:
         """Return how all projections are: those of this app, and others that the store knows."""
-        found = await self._app.engine.store.checkpoints()
-        names = sorted({*self._app.registry.projections, *(checkpoint.name for checkpoint in found)})
+        found = await self._internals.engine.store.checkpoints()
+        names = sorted({*self._internals.registry.projections, *(checkpoint.name for checkpoint in found)})
         return [await self(name).status() for name in names]
 
 
 class ProjectionHandle:
     """One projection: its documents, its lag, and how to fill it anew."""
 
-    def __init__(self, app: Mainspring, name: str) -> None:
-        self._app = app
+    def __init__(self, internals: Internals, name: str) -> None:
+        self._internals = internals
         self.name = name
+        """The projection's name."""
 
     async def get(self, key: str) -> Any:
         """Return the document under a key, or None."""
         projection = self._kept()
         if len(checked_text("key", key)) > KEY_CHARACTERS:
             return None
-        found = await self._app.engine.store.documents(self.name, [key])
+        found = await self._internals.engine.store.documents(self.name, [key])
         return projection.read(found[0]) if found else None
 
     async def list(self, *, prefix: str = "", limit: int = PAGE, after: str = "") -> list[tuple[str, Any]]:
@@ -122,7 +113,7 @@ class ProjectionHandle:
         read: list[tuple[str, Any]] = []
         # Those whose keys were destroyed are left out; a page is short only where there is no more.
         while len(read) < limit:
-            found = await self._app.engine.store.list_documents(self.name, prefix, after, limit - len(read))
+            found = await self._internals.engine.store.list_documents(self.name, prefix, after, limit - len(read))
             if not found:
                 break
             after = found[-1].key
@@ -131,14 +122,14 @@ class ProjectionHandle:
 
     async def status(self) -> ProjectionStatus:
         """Return how far it is behind, what stopped it if anything did, and what workers leave to others."""
-        status, store = await self._status(), self._app.engine.store
+        status, store = await self._status(), self._internals.engine.store
         now_us = store.now_us()
         left = (read(row.held).projections.get(self.name) for row in await store.workers() if row.ends_us > now_us)
         return replace(status, left=next((why for why in left if why is not None), None))
 
     async def _status(self) -> ProjectionStatus:
-        found = await self._app.engine.store.checkpoints(self.name)
-        declared = self.name in self._app.registry.projections
+        found = await self._internals.engine.store.checkpoints(self.name)
+        declared = self.name in self._internals.registry.projections
         if not found and not declared:
             raise NoSuchNameError(f"The projection {self.name}", "does not exist", "List them to see which there are.")
         live = next((c for c in found if c.status == "live"), None)
@@ -147,7 +138,7 @@ class ProjectionHandle:
 
     async def caught_up(self, timeout: timedelta = WAIT) -> None:
         """Wait until all that has happened is in it, by this code's version, and nothing is being built beside it."""
-        engine, clock, version = self._app.engine, self._app.engine.runtime.clock, self._declared().version
+        engine, clock, version = self._internals.engine, self._internals.engine.runtime.clock, self._declared().version
         seconds = checked_seconds(timeout)
         deadline_us = engine.store.now_us() + int(seconds * 1e6)
         while True:
@@ -163,7 +154,7 @@ class ProjectionHandle:
 
         A worker does it, beside the live one, which is kept until the new one has caught up and takes its place.
         """
-        projection, store = self._declared(), self._app.engine.store
+        projection, store = self._declared(), self._internals.engine.store
         if not projection.rebuildable:
             raise OperationError(
                 f"The projection {self.name}",
@@ -174,14 +165,14 @@ class ProjectionHandle:
             found = await store.checkpoints(self.name)
             begun = _next_generation(self.name, projection.version, found)
             if await store.advance(begun):
-                self._app.engine.projector.wake()
+                self._internals.engine.projector.wake()
                 return begun.generation
         raise OperationError(f"The projection {self.name}", "is being rebuilt by somebody else", "Look at its status.")
 
     async def _lag(self, checkpoint: Checkpoint | None) -> Lag | None:
         if checkpoint is None:
             return None
-        store = self._app.engine.store
+        store = self._internals.engine.store
         behind = await store.behind(max(checkpoint.position, 0), COUNTED_EVENTS)
         seconds = 0.0 if behind.since_us is None else max(0, store.now_us() - behind.since_us) / 1e6
         return Lag(
@@ -189,9 +180,9 @@ class ProjectionHandle:
         )
 
     def _declared(self) -> Projection:
-        projection = self._app.registry.projections.get(self.name)
+        projection = self._internals.registry.projections.get(self.name)
         if projection is None:
-            raise NoSuchNameError(f"The projection {self.name}", "is not declared here", "Use @app.projection.")
+            raise NoSuchNameError(f"The projection {self.name}", "is not declared here", "Use @app.projections.add.")
         return projection
 
     def _kept(self) -> Projection:

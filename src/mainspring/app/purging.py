@@ -23,7 +23,7 @@ from mainspring.sealing.seals import Seal
 from mainspring.views import PurgeReport
 
 if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
+    from mainspring.app.internals import Internals
 
 INSTANCES_PER_BATCH: Final = 100
 EVENTS_PER_BATCH: Final = 2_000
@@ -151,7 +151,7 @@ async def opened(path: str | Path | None, runtime: Runtime, seal: Seal | None) -
 
 
 async def purge(
-    app: Mainspring,
+    internals: Internals,
     older_than: timedelta,
     workflow: str | None,
     *,
@@ -160,12 +160,12 @@ async def purge(
     progress: Progress | None,
 ) -> PurgeReport:
     """Remove the streams of instances that ended so long ago; of all an app's workflows, or of one."""
-    engine = app.engine
+    engine = internals.engine
     workflow = optional_text("workflow", workflow)
     before_us = before(engine.store, checked_age("older_than", older_than))
-    purger = Purger(engine.store, engine.runtime, app.registry.projections, progress)
-    async with opened(archive, engine.runtime, app.seal) as file:
-        for name in purged_workflows(app.registry) if workflow is None else (workflow,):
+    purger = Purger(engine.store, engine.runtime, internals.registry.projections, progress)
+    async with opened(archive, engine.runtime, internals.seal) as file:
+        for name in purged_workflows(internals.registry) if workflow is None else (workflow,):
             if dry_run:
                 await purger.count(name, before_us)
             else:

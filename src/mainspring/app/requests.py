@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from mainspring.app.given import checked_seconds
 from mainspring.app.instance import Instance
+from mainspring.app.internals import Internals
 from mainspring.engine.engine import Engine
 from mainspring.engine.inputs.envelopes import checked_message_id
 from mainspring.engine.inputs.pending import Pending
@@ -24,9 +25,6 @@ from mainspring.errors import (
 )
 from mainspring.port.ids import plain
 from mainspring.port.records import ENDED, InstanceRow
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 REPLY_TIMEOUT: Final = timedelta(seconds=30)
 INPUTS: Final = 1_000
@@ -58,7 +56,7 @@ class AskOptions(RequestOptions, total=False):
 
 
 async def request(
-    app: Mainspring,
+    internals: Internals,
     message: Any,
     reply: Any = None,
     *,
@@ -71,7 +69,7 @@ async def request(
     workflow: str | type[Any] | None = None,
 ) -> Any:
     """Send a message and wait for the Reply to it, which has to be an instance of `reply` if that is given."""
-    engine, seconds = app.engine, checked_seconds(timeout)
+    engine, seconds = internals.engine, checked_seconds(timeout)
     request = engine.runtime.new_id() if id is None else checked_message_id(id)
     pending = engine.intake.sent(
         message,
@@ -90,7 +88,7 @@ async def request(
             raise await _not_taken(engine, pending)
         # One that was sent before may have had its reply, or may never get one.
         stands = status in ("suspended", "duplicate")
-        given = await _awaited(app, engine, pending, future, seconds, stands=stands)
+        given = await _awaited(internals, engine, pending, future, seconds, stands=stands)
     finally:
         engine.dispatcher.replies.give_up(pending.ref, request, future)
     if reply is not None and not isinstance(given, reply):
@@ -99,7 +97,7 @@ async def request(
 
 
 async def _awaited(
-    app: Mainspring,
+    internals: Internals,
     engine: Engine,
     pending: Pending,
     future: asyncio.Future[Any],
@@ -128,7 +126,7 @@ async def _awaited(
                 raise in_vain
             look = True
             if over:
-                standing = await Instance[Any, Any](app, pending.ref).standing()
+                standing = await Instance[Any, Any](internals, pending.ref).standing()
                 raise WaitTimeoutError(f"the reply to {pending.id}", seconds, f"{pending.ref} {standing}")
             left = max((deadline_us - engine.store.now_us()) / 1e6, 0.0)
             sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
@@ -185,9 +183,9 @@ def _ended(pending: Pending, row: InstanceRow) -> Exception:
     return NoReplyError(str(pending.ref), pending.id, row.status)
 
 
-async def kept_reply(app: Mainspring, id: str) -> Any:
+async def kept_reply(internals: Internals, id: str) -> Any:
     """Return the reply to a request, also one that came too late for its caller."""
-    known, reply = await app.engine.dispatcher.replies.kept(checked_message_id(id))
+    known, reply = await internals.engine.dispatcher.replies.kept(checked_message_id(id))
     if not known:
         raise OperationError(
             f"Request {id}",

@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
 from mainspring.app.given import checked_limit
 from mainspring.app.instance import Instance
+from mainspring.app.internals import Internals
 from mainspring.core.messages import Message, type_of
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.schedules.calendar import Calendar, CatchUp, calendar_of
@@ -32,16 +33,15 @@ from mainspring.errors import NoSuchInstanceError, NoSuchNameError, OperationErr
 from mainspring.port.records import Ref
 from mainspring.views import ScheduleInfo
 
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
-
 ScheduleStatus: TypeAlias = Literal["active", "paused", "removed", "suspended", "not started"]
 
 MOST_NEXT: Final = 1_000
 _SAMPLE: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class _Declared(Struct, frozen=True):
+class DeclaredSchedule(Struct, frozen=True):
+    """What this app says of a schedule."""
+
     calendar: Calendar
     message_type: type[Any]
 
@@ -49,9 +49,9 @@ class _Declared(Struct, frozen=True):
 class Schedules:
     """The schedules of an app: declared in code, made durable when a worker starts."""
 
-    def __init__(self, app: Mainspring) -> None:
-        self._app = app
-        self._declared: dict[str, _Declared] = {}
+    def __init__(self, internals: Internals) -> None:
+        self._internals = internals
+        self._declared = internals.schedules
 
     def add(
         self,
@@ -73,37 +73,8 @@ class Schedules:
             raise WiringError(f"Two schedules are named {name!r}", "Name one of them otherwise.")
         made: Callable[[datetime], Any] = message if inspect.isroutine(message) else lambda _: message
         message_type: type[Any] = cast("type[Any]", type(made(_SAMPLE)))
-        self._app.add(recurring(name, message_type, made))
-        self._declared[name] = _Declared(calendar, message_type)
-
-    def declared(self) -> dict[str, tuple[Calendar, type[Any]]]:
-        """Return the calendar and the message type of each schedule that this app declares, by its name."""
-        return {name: (declared.calendar, declared.message_type) for name, declared in self._declared.items()}
-
-    def check(self) -> None:
-        """Refuse a schedule whose message has no taker, or more than one."""
-        registry = self._app.registry
-        for name, declared in self._declared.items():
-            type_name = type_of(declared.message_type).name
-            takers = [entry.name for entry in registry.takers_of(declared.message_type)]
-            if len(takers) > 1:
-                raise WiringError(
-                    f"{type_name}, which the schedule {name} sends, is taken by {' and '.join(takers)}",
-                    "A sent message goes to exactly one: remove the others.",
-                )
-            if not takers and type_name not in registry.handlers and type_name not in registry.external:
-                raise WiringError(
-                    f"Nobody takes {type_name}, which the schedule {name} sends",
-                    "Register a handler with @app.handler, add the workflow that takes it, "
-                    "or say app.external(…) if another process does.",
-                )
-
-    async def declare(self) -> None:
-        """Make what was declared durable. What is so already is left as it is."""
-        for name, declared in self._declared.items():
-            state = await self._state(name)
-            if isinstance(state, Undeclared) or state.calendar != declared.calendar:
-                await self._send(name, Declare(declared.calendar), None)
+        self._internals.registry.add_workflow(recurring(name, message_type, made))
+        self._declared[name] = DeclaredSchedule(calendar, message_type)
 
     async def next(self, name: str, n: int = 5) -> list[datetime]:
         """Return the next times of a schedule, as they would be if it were not paused."""
@@ -112,7 +83,7 @@ class Schedules:
         if isinstance(state, Active) and state.next is not None:
             times = chain((state.next,), calendar.after(state.next))
         else:
-            times = calendar.after(moment(self._app.engine.store.now_us()))
+            times = calendar.after(moment(self._internals.engine.store.now_us()))
         return list(islice(times, min(checked_limit(n), MOST_NEXT)))
 
     # Below `next`: behind it, `list` in an annotation means this method.
@@ -157,24 +128,67 @@ class Schedules:
                 return "active" if status == "running" else "suspended" if status == "suspended" else "removed"
 
     async def _state(self, name: str) -> Undeclared | Active | Paused | Removed:
-        try:
-            return await self._instance(name).state()
-        except NoSuchInstanceError:
-            return Undeclared()
+        self._check_declared(name)
+        return await _state_of(self._internals, name)
 
     def _instance(self, name: str) -> Instance[Any, Any]:
+        self._check_declared(name)
+        return _instance_of(self._internals, name)
+
+    def _check_declared(self, name: str) -> None:
         if name not in self._declared:
             known = ", ".join(self._declared) or "none"
             raise NoSuchNameError(f"Schedule {name}", "is not declared", f"This app declares {known}.")
-        return Instance(self._app, Ref(f"{RECURRING}{name}", name))
 
     async def _send(self, name: str, order: Any, actor: str | None) -> None:
-        self._instance(name)
-        intake = self._app.engine.intake
-        entry = self._app.registry.workflows[f"{RECURRING}{name}"]
-        pending = intake.envelop(order, entry, actor=actor, instance=name)
-        advice = "Start a worker that declares it first; one that was cancelled needs another name."
-        if pending is not None and await intake.answered(pending) == "dead letter":
-            raise OperationError(
-                f"Schedule {name}", "takes no orders: it was never started, or its instance was cancelled", advice
+        self._check_declared(name)
+        await _order(self._internals, name, order, actor)
+
+
+def check_schedules(internals: Internals) -> None:
+    """Refuse a schedule whose message has no taker, or more than one."""
+    registry = internals.registry
+    for name, declared in internals.schedules.items():
+        type_name = type_of(declared.message_type).name
+        takers = [entry.name for entry in registry.takers_of(declared.message_type)]
+        if len(takers) > 1:
+            raise WiringError(
+                f"{type_name}, which the schedule {name} sends, is taken by {' and '.join(takers)}",
+                "A sent message goes to exactly one: remove the others.",
             )
+        if not takers and type_name not in registry.handlers and type_name not in registry.external:
+            raise WiringError(
+                f"Nothing takes {type_name}, which the schedule {name} sends",
+                "Register a handler with @app.handler, add the workflow that takes it, "
+                "or say app.external(…) if another process does.",
+            )
+
+
+async def declare_schedules(internals: Internals) -> None:
+    """Make what was declared durable. What is so already is left as it is."""
+    for name, declared in internals.schedules.items():
+        state = await _state_of(internals, name)
+        if isinstance(state, Undeclared) or state.calendar != declared.calendar:
+            await _order(internals, name, Declare(declared.calendar), None)
+
+
+def _instance_of(internals: Internals, name: str) -> Instance[Any, Any]:
+    return Instance(internals, Ref(f"{RECURRING}{name}", name))
+
+
+async def _state_of(internals: Internals, name: str) -> Undeclared | Active | Paused | Removed:
+    try:
+        return await _instance_of(internals, name).state()
+    except NoSuchInstanceError:
+        return Undeclared()
+
+
+async def _order(internals: Internals, name: str, order: Any, actor: str | None) -> None:
+    intake = internals.engine.intake
+    entry = internals.registry.workflows[f"{RECURRING}{name}"]
+    pending = intake.envelop(order, entry, actor=actor, instance=name)
+    advice = "Start a worker that declares it first; one that was cancelled needs another name."
+    if pending is not None and await intake.answered(pending) == "dead letter":
+        raise OperationError(
+            f"Schedule {name}", "takes no orders: it was never started, or its instance was cancelled", advice
+        )

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mainspring.app.instance import Receipt
+from mainspring.app.internals import Internals
 from mainspring.engine.inputs.intake import INPUTS_PER_TURN
 from mainspring.engine.inputs.pending import Pending
 from mainspring.errors import OperationError
 
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
-
 
 async def send_many(
-    app: Mainspring,
+    internals: Internals,
     messages: Iterable[Any],
     ids: Iterable[str] | None,
     actor: str | None,
@@ -24,7 +22,7 @@ async def send_many(
     workflow: str | type[Any] | None,
 ) -> list[Receipt[Any]]:
     """Send many messages together, in few commits."""
-    intake, items = app.engine.intake, list(messages)
+    intake, items = internals.engine.intake, list(messages)
     identities = [None] * len(items) if ids is None else list(ids)
     if len(identities) != len(items):
         raise OperationError(
@@ -38,4 +36,4 @@ async def send_many(
         if len(pendings) % INPUTS_PER_TURN == 0:
             await intake.rest()
     await intake.all_answered(pendings)
-    return [Receipt(app, pending) for pending in pendings]
+    return [Receipt(internals, pending) for pending in pendings]

@@ -73,8 +73,22 @@ class SourceFigures(Struct, frozen=True):
     undelivered: int = 0
 
 
-class Source(Edge, Protocol):
-    """An edge that fetches messages by itself, and can be paused."""
+class Source(Protocol):
+    """An edge that fetches messages by itself, and can be paused: `brokers.source("orders")`.
+
+    >>> from mainspring import Mainspring
+    >>> from mainspring.brokers import Brokers
+    >>> from mainspring.testing.samples import Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> brokers = Brokers(app, "shop")
+    >>> _ = brokers.add("main", "memory://")
+    >>> brokers.endpoint("counts", "main", "counts.made")
+    >>> brokers.receive("counts")
+    >>> brokers.prepare()
+    >>> brokers.source("counts").figures.state
+    'stopped'
+    """
 
     @property
     def figures(self) -> SourceFigures:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
 
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.long_streams import state_by, state_of
 from mainspring.engine.inputs.stored_streams import pinned, refuse_unkept, trusted, whole_stream
 from mainspring.engine.registry import WorkflowEntry
@@ -52,7 +53,7 @@ async def state_at(app: Mainspring, loaded: Loaded, at: int | None) -> State:
     if entry is None:
         which = f"{ref.workflow} of version {loaded.row.definition_version} or newer"
         return State(end, problem=f"this app has no workflow {which}")
-    store = app.engine.store
+    store = internals_of(app).engine.store
     try:
         if at is None:
             whole = await trusted(store, entry, loaded)
@@ -68,5 +69,5 @@ async def state_at(app: Mainspring, loaded: Loaded, at: int | None) -> State:
 
 def entry_of(app: Mainspring, loaded: Loaded) -> WorkflowEntry | None:
     """Return the workflow of an instance, in the version under which it runs, if this app has it."""
-    known = app.registry.workflows.get(loaded.row.workflow)
+    known = internals_of(app).registry.workflows.get(loaded.row.workflow)
     return None if known is None else pinned(known, loaded)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import MsgspecError, to_builtins
 from msgspec.structs import replace
 
 from mainspring.app.forms import filled, forms_of
 from mainspring.app.given import LARGEST, checked_limit, checked_text, checked_texts, optional_text
+from mainspring.app.internals import Internals
 from mainspring.app.task_views import data_of, task_of
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.inputs.envelopes import ACTOR_CHARACTERS, is_name
@@ -34,9 +35,6 @@ from mainspring.port.pages import Page
 from mainspring.port.records import Context, DeadLetter, EventRow, InputRow, Ref
 from mainspring.port.tasks import Hand, Refused, TaskAnswer, TaskFilter, TaskRow
 from mainspring.views import Form, Task, TaskOutcome
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 # Said here, because inside the class `list` is the method.
 TaskList: TypeAlias = list[Task]
@@ -77,8 +75,8 @@ class Tasks:
     LeaveRequests/l-1/3 True False Leave(leave_id='l-1', granted=True)
     """
 
-    def __init__(self, app: Mainspring) -> None:
-        self._app = app
+    def __init__(self, internals: Internals) -> None:
+        self._internals = internals
 
     # ---- looking
 
@@ -97,7 +95,7 @@ class Tasks:
         `role` (one or several) and `person` say who looks: they see what was asked of them. A person does not see what
         excludes them or what another person holds. Without either, all open tasks are listed.
         """
-        store = self._app.engine.store
+        store = self._internals.engine.store
         now_us = store.now_us()
         where = TaskFilter(
             checked_texts("role", role),
@@ -117,7 +115,7 @@ class Tasks:
 
     async def get(self, id: str) -> Task:
         """Return a task, whatever became of it."""
-        return task_of(await self._row(id), self._app.engine.store.now_us())
+        return task_of(await self._row(id), self._internals.engine.store.now_us())
 
     async def forms(self, id: str) -> FormList:
         """Return the forms of a task: for each type that answers it, its fields, with what is known filled in."""
@@ -141,7 +139,7 @@ class Tasks:
 
     async def pick(self, role: str, count: int = 1, *, actor: str) -> TaskList:
         """Claim the next unclaimed tasks of a role: of many who pick at once, no two get the same."""
-        store = self._app.engine.store
+        store = self._internals.engine.store
         if type(count) is not int or not 0 < count <= MOST_PICKED:
             raise OperationError("pick", f"was asked for {shown(count, 40)} tasks", f"Use 1 to {MOST_PICKED:,}.")
         rows = await store.pick(checked_text("role", role), _actor(actor), count)
@@ -166,7 +164,7 @@ class Tasks:
             return await self._outcome_of_first(row, actor)
         pending = self._pending(row, message, TaskAnswer(row.version, _actor(actor), checked_texts("roles", roles), ""))
         try:
-            status = await self._app.engine.intake.answered(pending)
+            status = await self._internals.engine.intake.answered(pending)
         except TaskRefusedError as refused:
             if refused.reason != "answered":
                 raise
@@ -191,7 +189,7 @@ class Tasks:
         return await self.complete(id, row.reject, given, actor=actor, roles=roles)
 
     def _pending(self, row: TaskRow, message: Any, answer: TaskAnswer) -> Pending:
-        intake = self._app.engine.intake
+        intake = self._internals.engine.intake
         envelope = intake.envelop(
             message, self._entry(row), id=_answer_id(row), kind=Kind.ANSWER, actor=answer.actor, instance=row.instance
         )
@@ -206,7 +204,7 @@ class Tasks:
     async def _outcome_of_first(self, row: TaskRow, actor: str | None) -> TaskOutcome:
         if row.status != "answered":
             raise TaskRefusedError(str(row), row.status, actor)
-        engine = self._app.engine
+        engine = self._internals.engine
         # The inbox first: it goes from there to the stream, and must not be missed on its way.
         for input in await engine.store.inbox(Ref(row.workflow, row.instance), INPUTS_PER_READ):
             if _is_answer(row, input):
@@ -219,7 +217,7 @@ class Tasks:
 
         Where its instance ended before, it is a dead letter. None: that was discarded, or there are too many of them.
         """
-        engine, ref = self._app.engine, Ref(row.workflow, row.instance)
+        engine, ref = self._internals.engine, Ref(row.workflow, row.instance)
         after = row.version
         while events := await engine.store.stream(ref, after, EVENTS_PER_READ):
             for event in events:
@@ -230,7 +228,7 @@ class Tasks:
 
     async def _buried(self, row: TaskRow) -> Any:
         """Return an answer that came too late for its instance, from among the dead letters."""
-        engine, own, after = self._app.engine, (row.workflow, row.instance), 0
+        engine, own, after = self._internals.engine, (row.workflow, row.instance), 0
         for _ in range(LETTERS_LOOKED_AT // LETTERS_PER_READ):
             letters = await engine.store.dead_letters(LETTERS_PER_READ, after)
             for letter in letters:
@@ -265,7 +263,7 @@ class Tasks:
             raise EncodeError(
                 name, f"its fields are no JSON ({error})", "Use texts, numbers, booleans or None."
             ) from None
-        return self._app.engine.registry.codec.decode_outside(name, form.message_version, given)
+        return self._internals.engine.registry.codec.decode_outside(name, form.message_version, given)
 
     async def _check_answer(self, row: TaskRow, message: object) -> None:
         if type(message) not in self._answers(row):
@@ -281,7 +279,7 @@ class Tasks:
         """Return the instance that an answer is for by its own words; one that cannot be routed says nothing."""
         entry: WorkflowEntry | None = self._entry(row)
         if len(entry.versions) > 1:  # each may route otherwise, and the instance runs under one of them
-            (loaded,) = await self._app.engine.store.load([Ref(row.workflow, row.instance)], 0)
+            (loaded,) = await self._internals.engine.store.load([Ref(row.workflow, row.instance)], 0)
             entry = pinned(entry, loaded)
         try:
             return None if entry is None else entry.route(message)
@@ -289,13 +287,13 @@ class Tasks:
             return None
 
     def _entry(self, row: TaskRow) -> WorkflowEntry:
-        entry = self._app.engine.registry.workflows.get(row.workflow)
+        entry = self._internals.engine.registry.workflows.get(row.workflow)
         if entry is None:
             raise NoSuchTaskError(str(row))
         return entry
 
     async def _hand(self, id: str, hand: Hand) -> Task:
-        store = self._app.engine.store
+        store = self._internals.engine.store
         row = await store.hand(*_spot(id), hand)
         if not isinstance(row, Refused):
             return task_of(row, store.now_us())
@@ -304,7 +302,7 @@ class Tasks:
         raise TaskRefusedError(id, row.reason, hand.to if row.reason == "excluded" and hand.to else hand.actor)
 
     async def _row(self, id: str) -> TaskRow:
-        row = await self._app.engine.store.task(*_spot(id))
+        row = await self._internals.engine.store.task(*_spot(id))
         if row is None:
             raise NoSuchTaskError(id)
         return row

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from mainspring.app.instance import Receipt
+from mainspring.app.internals import Internals
 from mainspring.core.messages import Message
 from mainspring.engine.handlers.handler import LONGEST_TRANSACTION
 from mainspring.engine.inputs.pending import Answer, Pending
@@ -17,9 +18,6 @@ from mainspring.errors import DuplicateIdError, LendingError, SettingError
 from mainspring.port.loans import Connection, Loan
 from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Duplicate, Outcome
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 TRANSACTION: Final = timedelta(seconds=5)
 # How long a transaction waits for its turn, behind those that began before.
@@ -52,8 +50,8 @@ class Transaction:
     accepted
     """
 
-    def __init__(self, app: Mainspring, limit: timedelta) -> None:
-        self._app = app
+    def __init__(self, internals: Internals, limit: timedelta) -> None:
+        self._internals = internals
         self._limit_seconds = checked_transaction(limit).total_seconds()
         self._loan: Loan | None = None
         self._sent: list[tuple[Pending, Receipt[Any]]] = []
@@ -61,7 +59,7 @@ class Transaction:
     async def __aenter__(self) -> Self:
         if self._loan is not None:
             raise LendingError("This transaction was begun before", "Call app.transaction() for another one.")
-        engine = self._app.engine
+        engine = self._internals.engine
         try:
             async with asyncio.timeout(TURN_SECONDS):
                 self._loan = await engine.store.lend(engine.committer.worker, self._limit_seconds)
@@ -109,7 +107,7 @@ class Transaction:
         What is wrong with the message is raised here; an id that was used for another message, and an instance that is
         not as `must_exist` or `expected_position` asks, when the block is left: then nothing was written.
         """
-        pending = self._app.engine.intake.sent(
+        pending = self._internals.engine.intake.sent(
             message,
             id=id,
             actor=actor,
@@ -124,7 +122,7 @@ class Transaction:
         self, message: Message, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
     ) -> list[Receipt[Any]]:
         """Publish a message to all who want it, if the transaction commits."""
-        envelopes = self._app.engine.intake
+        envelopes = self._internals.engine.intake
         return self._take(envelopes.published(message, id=id, actor=actor, correlation_id=correlation_id))
 
     def _take(self, pendings: list[Pending]) -> list[Receipt[Any]]:
@@ -134,11 +132,11 @@ class Transaction:
                 f"More than {MESSAGES_PER_TRANSACTION:,} messages were sent in one transaction",
                 "Send fewer in each: others wait for it.",
             )
-        self._app.engine.intake.handed_over(pendings)
+        self._internals.engine.intake.handed_over(pendings)
         taken: list[Receipt[Any]] = []
         for pending in pendings:
             pending.answer = Answer()
-            receipt: Receipt[Any] = Receipt(self._app, pending)
+            receipt: Receipt[Any] = Receipt(self._internals, pending)
             self._sent.append((pending, receipt))
             taken.append(receipt)
         return taken

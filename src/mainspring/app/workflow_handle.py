@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from mainspring.app.instance import Instance, Receipt
+from mainspring.app.internals import Internals
 from mainspring.app.requests import RequestOptions, request
 from mainspring.app.sending import send_many
 from mainspring.core.messages import In
 from mainspring.core.route import check_id
 from mainspring.core.workflow import State
 from mainspring.port.records import Ref
-
-if TYPE_CHECKING:
-    from mainspring.app.app import Mainspring
 
 Result_co = TypeVar("Result_co", covariant=True)
 R = TypeVar("R")
@@ -63,16 +61,17 @@ class WorkflowHandle(Generic[In, State, Result_co]):
     CountedThrice(counter='c-1')
     """
 
-    def __init__(self, app: Mainspring, name: str) -> None:
-        self._app = app
+    def __init__(self, internals: Internals, name: str) -> None:
+        self._internals = internals
         self.name = name
+        """The workflow's name."""
 
     async def send(self, message: In, **options: Unpack[MessageOptions]) -> Receipt[Result_co]:
         """Send a message to this workflow. Returns when it is durable."""
-        intake = self._app.engine.intake
+        intake = self._internals.engine.intake
         pending = intake.sent(message, workflow=self.name, **options)
         await intake.answered(pending)
-        return Receipt(self._app, pending)
+        return Receipt(self._internals, pending)
 
     async def send_many(
         self,
@@ -83,7 +82,7 @@ class WorkflowHandle(Generic[In, State, Result_co]):
         must_exist: bool = False,
     ) -> list[Receipt[Result_co]]:
         """Send many messages to this workflow together, in few commits. Returns when all are durable."""
-        return await send_many(self._app, messages, ids, actor, must_exist=must_exist, workflow=self.name)
+        return await send_many(self._internals, messages, ids, actor, must_exist=must_exist, workflow=self.name)
 
     @overload
     async def request(self, message: In, reply: type[R], **options: Unpack[RequestOptions]) -> R: ...
@@ -91,8 +90,8 @@ class WorkflowHandle(Generic[In, State, Result_co]):
     async def request(self, message: In, reply: UnionType | None = None, **options: Unpack[RequestOptions]) -> Any: ...
     async def request(self, message: In, reply: Any = None, **options: Unpack[RequestOptions]) -> Any:
         """Send a message to this workflow and wait for the Reply to it, which is a `reply` if that is given."""
-        return await request(self._app, message, reply, **options, workflow=self.name)
+        return await request(self._internals, message, reply, **options, workflow=self.name)
 
     def instance(self, id: str) -> Instance[State, Result_co]:
         """Return a handle on one instance."""
-        return Instance(self._app, Ref(self.name, check_id(id)))
+        return Instance(self._internals, Ref(self.name, check_id(id)))

@@ -10,7 +10,8 @@ type goes where, `source.py` the way in, `sink.py` the way out, `closing.py` wha
 needs its extra only when it is imported.
 """
 
+from mainspring.app.services import Source, SourceFigures
 from mainspring.brokers.brokers import Brokers
 from mainspring.brokers.port import Broker, Delivery, Outgoing, Subscription
 
-__all__ = ["Broker", "Brokers", "Delivery", "Outgoing", "Subscription"]
+__all__ = ["Broker", "Brokers", "Delivery", "Outgoing", "Source", "SourceFigures", "Subscription"]

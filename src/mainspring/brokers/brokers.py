@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mainspring.app.internals import internals_of
+from mainspring.app.services import Source
 from mainspring.brokers.port import PREFETCH, Broker
 from mainspring.brokers.routing import Endpoint, Receive, Table, check_receive, checked_name, covers, open_broker
 from mainspring.brokers.sink import Publisher, Sink
@@ -48,6 +50,7 @@ class Brokers:
 
     def __init__(self, app: Mainspring, name: str) -> None:
         self.name = checked_name("The service's name", name)
+        """The name of this service, as others see it."""
         self._app = app
         self._brokers: dict[str, Broker] = {}
         self._table = Table()
@@ -57,7 +60,7 @@ class Brokers:
         self._sources: list[BrokerSource] = []
         self._asking: Counter[str] = Counter()
         self._prepared = False
-        app.services.add(self)
+        internals_of(app).services.add(self)
         app.resource(f"brokers:{self.name}")(self._opened)
 
     # ---- declaring
@@ -75,6 +78,13 @@ class Brokers:
         if name not in self._brokers:
             raise WiringError(f"There is no broker {name}", f"There are: {', '.join(self._brokers) or 'none'}.")
         return self._brokers[name]
+
+    def source(self, name: str) -> Source:
+        """Return what receives from an endpoint, to pause it and to see how it does, once the app has started."""
+        sources = {source.name: source for source in self._sources}
+        if name not in sources:
+            raise WiringError(f"Nothing is received from {name}", f"There are: {', '.join(sources) or 'none'}.")
+        return sources[name]
 
     def endpoint(self, name: str, broker: str, address: str, *, replies: str | None = None) -> None:
         """Name a place at a broker: a subject, a stream, a queue or a topic.
@@ -183,7 +193,7 @@ class Brokers:
     # ---- wiring
 
     def _add_sinks(self) -> None:
-        registry = self._app.registry
+        registry = internals_of(self._app).registry
         for given, to, options in self._sent:
             cls = self._type(given)
             sink = self._publisher(to, cls.__name__).handler(cls, f"to {to}", "command", options)
@@ -204,7 +214,7 @@ class Brokers:
         if sink is None:
             sink = self._sinks[to] = Sink(self._brokers[endpoint.broker], endpoint.address)
         back = None if endpoint.replies is None else self._endpoint(endpoint.replies, to).address
-        return Publisher(self._app.registry.codec, f"/{self.name}", sink, reply_to=back)
+        return Publisher(internals_of(self._app).registry.codec, f"/{self.name}", sink, reply_to=back)
 
     def _add_sources(self) -> None:
         for name, receive in self._table.receives.items():
@@ -225,9 +235,10 @@ class Brokers:
             )
             broker, address = self._brokers[endpoint.broker], endpoint.address
             source = BrokerSource(self._app, name, broker, endpoint.broker, address, options, self._asking)
-            if name in self._app.services.edges:
+            services = internals_of(self._app).services
+            if name in services.edges:
                 raise WiringError(f"Two edges of this app are named {name}", "Name one of them otherwise.")
-            self._app.services.edges[name] = self._app.services.sources[name] = source
+            services.edges[name] = services.sources[name] = source
             self._sources.append(source)
 
     def _refuse_loop(self, type_name: str, to: str) -> None:
@@ -254,7 +265,7 @@ class Brokers:
         """Return a type, by its name among all that workflows of the app send, publish or take."""
         if not isinstance(given, str):
             return given
-        for entry in self._app.registry.entries():
+        for entry in internals_of(self._app).registry.entries():
             for cls in () if is_internal(entry.name) else (*entry.definition.outputs, *entry.definition.inputs):
                 if type_of(cls).name == given:
                     return cls
@@ -262,7 +273,7 @@ class Brokers:
 
     def _known_inputs(self) -> dict[str, str]:
         """Return the names of what may come in, former ones too, each with its name of today."""
-        registry = self._app.registry
+        registry = internals_of(self._app).registry
         inputs = [cls for entry in registry.entries() if not is_internal(entry.name) for cls in entry.definition.inputs]
         subscribed = [known[0].message_type for known in registry.subscribers.values()]
         declared = [type_of(cls) for cls in (*inputs, *subscribed)]

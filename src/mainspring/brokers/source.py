@@ -19,6 +19,7 @@ from msgspec import Struct, json
 from mainspring.app.answers import id_of_arrival
 from mainspring.app.arrivals import Arrival, Arrivals
 from mainspring.app.given import checked_reason
+from mainspring.app.internals import internals_of
 from mainspring.app.services import SourceFigures, SourceState
 from mainspring.app.undelivered import keep_undelivered, undelivered_in
 from mainspring.brokers.port import PREFETCH, WAIT_SECONDS, Broker, Delivery, Subscription
@@ -176,7 +177,7 @@ class BrokerSource:
                 return await self._broker.lag(self._address, self.options.group)
         finally:
             self._asking[self._broker_name] -= 1
-            if not self._app.engine.works and not self._asking[self._broker_name]:
+            if not internals_of(self._app).engine.works and not self._asking[self._broker_name]:
                 await self._broker.close()  # where nothing is received or published, nothing else would
 
     # ---- pausing
@@ -188,15 +189,15 @@ class BrokerSource:
     async def pause(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Take nothing more, in all processes, until it is resumed. What waits stays at the broker."""
         why = {"reason": checked_reason(reason), "actor": checked_actor(actor)}
-        await self._remember_pause(json.encode(why), self._app.engine.store.now_us() + PAUSED_US)
+        await self._remember_pause(json.encode(why), internals_of(self._app).engine.store.now_us() + PAUSED_US)
 
     async def resume(self) -> None:
         """Take messages again."""
-        await self._remember_pause(b"null", self._app.engine.store.now_us())
+        await self._remember_pause(b"null", internals_of(self._app).engine.store.now_us())
 
     async def paused(self) -> str | None:
         """Return why it is paused, and by which actor; None if it is not."""
-        found = await self._app.engine.store.remembered(self._pause_key)
+        found = await internals_of(self._app).engine.store.remembered(self._pause_key)
         if found is None:
             return None
         why = json.decode(found.body)
@@ -204,7 +205,7 @@ class BrokerSource:
 
     async def _remember_pause(self, body: bytes, until_us: int) -> None:
         pause = Remembered(self._pause_key, None, 1, body, until_us)
-        await self._app.engine.committer.commit(Unit("", "", remembers=(pause,)))
+        await internals_of(self._app).engine.committer.commit(Unit("", "", remembers=(pause,)))
         self._look_at = 0.0
         self._called.set()
 
@@ -234,7 +235,7 @@ class BrokerSource:
 
     def _backoff_seconds(self) -> float:
         longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(self._failures, 16))
-        return longest * (0.5 + self._app.engine.runtime.random() / 2)
+        return longest * (0.5 + internals_of(self._app).engine.runtime.random() / 2)
 
     async def _wait(self, seconds: float) -> None:
         """Wait, but not longer than until it is called."""
@@ -321,11 +322,11 @@ class BrokerSource:
         for number, delivery in enumerate(deliveries, 1):
             read.append(self._read(delivery))
             if number % INPUTS_PER_TURN == 0:
-                await self._app.engine.intake.rest()
+                await internals_of(self._app).engine.intake.rest()
         return read
 
     def _read(self, delivery: Delivery) -> Arrival | _Refusal:
-        self._app.engine.intake  # noqa: B018  one that has ended by itself says so, and no message is at fault
+        internals_of(self._app).engine.intake  # noqa: B018  one that has ended by itself says so, and no message is at fault
         assert self._arrivals is not None  # noqa: S101  it was started
         envelope: WireEnvelope | None = None
         id = id_of_unread(delivery, self._address)
@@ -351,7 +352,7 @@ class BrokerSource:
         left = [arrival for arrival in arrivals if arrival.inputs]
         for attempt in range(1, FAULT_ATTEMPTS + 1):
             inputs = [pending for arrival in left for pending in arrival.inputs]
-            answers = iter(await self._app.engine.intake.each_answered(inputs))
+            answers = iter(await internals_of(self._app).engine.intake.each_answered(inputs))
             for arrival in left:
                 found[id(arrival)] = _outcome([next(answers) for _ in arrival.inputs])
             left = [arrival for arrival in left if _is_doubtful(found[id(arrival)])]
@@ -369,7 +370,7 @@ class BrokerSource:
         while True:
             try:
                 await keep_undelivered(
-                    self._app.engine,
+                    internals_of(self._app).engine,
                     self.name,
                     id=id,
                     body=delivery.body,
@@ -405,7 +406,7 @@ class BrokerSource:
             raise OperationError(
                 f"Dead letter {letter.id}", "was skipped: every route returned None", "Correct or discard it."
             )
-        for outcome in await self._app.engine.intake.each_answered(arrival.inputs):
+        for outcome in await internals_of(self._app).engine.intake.each_answered(arrival.inputs):
             if isinstance(outcome, DuplicateIdError) and message is not None:
                 await self._again_under_another_id(arrivals, envelope, id)
                 return
@@ -415,7 +416,7 @@ class BrokerSource:
     async def _again_under_another_id(self, arrivals: Arrivals, envelope: WireEnvelope, id: str) -> None:
         """Take a corrected message whose own id was used before, for another one."""
         arrival = arrivals.arrival(envelope, f"{id}/corrected", reply_to=self._reply_to(envelope))
-        for outcome in await self._app.engine.intake.each_answered(arrival.inputs):
+        for outcome in await internals_of(self._app).engine.intake.each_answered(arrival.inputs):
             if isinstance(outcome, Exception):
                 raise outcome
 

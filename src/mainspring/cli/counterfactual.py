@@ -20,6 +20,7 @@ from mainspring.analysis.replay.counterfactual import (
 from mainspring.analysis.replay.counterfactual import counterfactual as other_story
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.failures import MisuseError, RefusedError
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import Number, app_option, examples, given, json_option
@@ -93,7 +94,7 @@ def counterfactual(
             raise RefusedError(
                 f"{instance.ref} has {instance.row.version:,} events; {EVENTS_MOST:,} can be told otherwise."
             )
-        rows = live(await whole_stream(app.engine.store, instance.ref))
+        rows = live(await whole_stream(internals_of(app).engine.store, instance.ref))
         message = replace if replace is not None else insert
         known = type_name or next((row.type for row in rows if row.version == at), None)
         if insert is not None and type_name is None:
@@ -101,8 +102,10 @@ def counterfactual(
         what = "drop" if drop else "replace" if replace is not None else "insert"
         check_edit(instance.ref, rows, Edit(what, at))
         edit = Edit(what, at, None if message is None else _message(app, instance, known, message))
-        until_us = app.engine.store.now_us() + round(ahead * DAY_US)
-        found = other_story(instance.entry, instance.ref, rows, edit, until_us, silent_commands(app.registry))
+        until_us = internals_of(app).engine.store.now_us() + round(ahead * DAY_US)
+        found = other_story(
+            instance.entry, instance.ref, rows, edit, until_us, silent_commands(internals_of(app).registry)
+        )
         if as_json:
             write_json(_document(instance, found))
         else:

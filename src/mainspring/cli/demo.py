@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.viewing import event_view
 from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import write_json
@@ -44,7 +45,7 @@ def demo(as_json: bool) -> None:
     if as_json:
         write_json({"instance": str(COUNTER), "stream": [event_view(COUNTER, row) for row in rows]})
         return
-    write_stream(COUNTER, app.registry.workflows[COUNTER.workflow], rows)
+    write_stream(COUNTER, internals_of(app).registry.workflows[COUNTER.workflow], rows)
     click.echo(f"\nresult: {result!r}\n\n{MORE}")
 
 
@@ -65,6 +66,6 @@ async def _read(url: str) -> tuple[list[EventRow], Mainspring]:
     app = _app(url)
     await app.start(work=False)
     try:
-        return await whole_stream(app.engine.store, COUNTER), app
+        return await whole_stream(internals_of(app).engine.store, COUNTER), app
     finally:
         await app.stop()

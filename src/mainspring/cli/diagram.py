@@ -16,6 +16,7 @@ from mainspring.analysis.diagram.mining import machine_of, mined_of
 from mainspring.analysis.diagram.svg import to_svg
 from mainspring.analysis.files import write_whole
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import MisuseError, NotFoundError, writing
 from mainspring.cli.loading import load_app, with_app
@@ -102,11 +103,11 @@ async def _drawn(
     ignored: bool,
 ) -> Diagram:
     # What only older code knew can still be drawn from what it left behind.
-    unknown = workflow is not None and source == "history" and workflow not in app.registry.workflows
+    unknown = workflow is not None and source == "history" and workflow not in internals_of(app).registry.workflows
     entry = None if unknown else entry_of(app, workflow)
     name = entry.name if entry else workflow or ""
     where = filter_of(workflow=name, updated_from=between[0], updated_to=between[1])
-    mined = await mined_of(app.engine.store, name, entry, where, sample)
+    mined = await mined_of(internals_of(app).engine.store, name, entry, where, sample)
     if not mined.instances and source == "history":
         raise NotFoundError(f"There is no instance of {mined.workflow} to draw. Draw its code with --from code.")
     return diagram_of(machine_of(entry) if entry and source == "both" else None, mined, ignored=ignored)
@@ -114,7 +115,7 @@ async def _drawn(
 
 def entry_of(app: Mainspring, workflow: str | None) -> WorkflowEntry:
     """Return the workflow of a name, or the only one there is."""
-    known = {name: entry for name, entry in app.registry.workflows.items() if not is_internal(name)}
+    known = {name: entry for name, entry in internals_of(app).registry.workflows.items() if not is_internal(name)}
     if workflow is None and len(known) == 1:
         return next(iter(known.values()))
     if workflow in known:

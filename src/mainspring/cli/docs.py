@@ -13,6 +13,7 @@ from mainspring.analysis.documentation.pages import index_of, page_of
 from mainspring.analysis.documentation.stories import stories_of
 from mainspring.analysis.documentation.subject import Subject, subject_of
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.failures import MisuseError, writing
 from mainspring.cli.loading import load_app, with_app
 from mainspring.cli.options import app_argument, app_option, examples, json_option
@@ -65,7 +66,7 @@ def docs(output: Path, format: Format, history: bool, payloads: bool, as_json: b
 
 
 def _entries(app: Mainspring) -> list[WorkflowEntry]:
-    return [entry for name, entry in app.registry.workflows.items() if not is_internal(name)]
+    return [entry for name, entry in internals_of(app).registry.workflows.items() if not is_internal(name)]
 
 
 def _from_code(app: Mainspring, entry: WorkflowEntry) -> Subject:
@@ -77,8 +78,8 @@ async def _with_history(app: Mainspring, *, payloads: bool) -> list[Subject]:
     subjects: list[Subject] = []
     for entry in _entries(app):
         machine = machine_of(entry)
-        mined = await mined_of(app.engine.store, entry.name, entry)
+        mined = await mined_of(internals_of(app).engine.store, entry.name, entry)
         drawn = diagram_of(machine, mined if mined.instances else None)
-        stories = await stories_of(app.engine.store, entry, payloads=payloads)
+        stories = await stories_of(internals_of(app).engine.store, entry, payloads=payloads)
         subjects.append(subject_of(app, entry, machine, drawn, stories))
     return subjects

@@ -16,6 +16,7 @@ from mainspring.analysis.stuck import held
 from mainspring.analysis.stuck.held import FIX, held_back
 from mainspring.app import Mainspring
 from mainspring.app.commands import command
+from mainspring.app.internals import internals_of
 from mainspring.app.observing import OVERDUE_LOOKED_AT, orphans_of, overdue_of
 from mainspring.app.pauses import COMMANDS_COUNTED
 from mainspring.app.services import Source
@@ -143,7 +144,7 @@ def _sqlite() -> tuple[int, ...]:
 def _examine(health: Health, address: str) -> None:
     try:
         app = load_app(address)
-        health.store = shown_url(app.url)
+        health.store = shown_url(internals_of(app).url)
         examination = asyncio.run(_examined(app))
         health.database = examination.facts
         health.findings += examination.findings
@@ -156,7 +157,7 @@ def _examine(health: Health, address: str) -> None:
 
 async def _examined(app: Mainspring) -> Examination:
     """Let the store look at itself before it is opened: it may be unable to open, or change something by it."""
-    store = open_store(app.url, SystemClock())
+    store = open_store(internals_of(app).url, SystemClock())
     if not isinstance(store, Examined):
         return Examination([])
     async with asyncio.timeout(LOOK_SECONDS):
@@ -164,7 +165,7 @@ async def _examined(app: Mainspring) -> Examination:
 
 
 async def _look(health: Health, app: Mainspring) -> None:
-    store = app.engine.store
+    store = internals_of(app).engine.store
     health.now_us = store.now_us()
     health.stats = await app.stats()
     found = await store.instances(InstanceFilter(status="suspended"), SHOWN)
@@ -185,7 +186,7 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.findings += await _orphans(app)
     health.findings += await _overdue(app)
     health.findings += [found for status in await app.projections.list() for found in projection_findings(status)]
-    for source in app.services.sources.values():
+    for source in internals_of(app).services.sources.values():
         health.findings += await _source_findings(source, health.stats)
 
 
@@ -297,19 +298,19 @@ async def _source_findings(source: Source, stats: Stats) -> list[Finding]:
 
 async def _orphans(app: Mainspring) -> list[Finding]:
     """Return what waits for a handler that this app does not have, where no worker reports what it has."""
-    if await fleet_of(app.engine.store) is not None:
+    if await fleet_of(internals_of(app).engine.store) is not None:
         return []
     return [
         problem(f"No handler of this app takes {name}: {counted(count, 'message')} waiting", "Register one.")
-        for name, count in sorted((await orphans_of(app)).items())
+        for name, count in sorted((await orphans_of(internals_of(app))).items())
     ]
 
 
 async def _overdue(app: Mainspring) -> list[Finding]:
     """Return which workflows have instances that run longer than the workflow expects."""
     found: list[Finding] = []
-    for name, late in sorted((await overdue_of(app)).items()):
-        within = app.registry.workflows[name].definition.expected_within
+    for name, late in sorted((await overdue_of(internals_of(app))).items()):
+        within = internals_of(app).registry.workflows[name].definition.expected_within
         if late and within is not None:
             or_more = " or more" if late == OVERDUE_LOOKED_AT else ""
             what = f"{counted(late, 'instance')}{or_more} of {name} {'runs' if late == 1 else 'run'} longer than"

@@ -13,6 +13,7 @@ from mainspring.analysis.export.export import LEFT_OUT_NAMED, Exported, Format
 from mainspring.analysis.export.export import export as write_export
 from mainspring.analysis.export.redaction import Redaction
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.search import Search, filter_of
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import with_app
@@ -75,12 +76,17 @@ def export(
     where = filter_of(**search)
 
     async def use(app: Mainspring) -> Exported:
-        redaction.check(app.registry)
+        redaction.check(internals_of(app).registry)
         total = sum((await app.stats()).instances.values()) if where == InstanceFilter() else 0
         hidden = not sys.stderr.isatty()
         with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=hidden) as bar:
             return await write_export(
-                app.engine.store, path, [where], format=format, redaction=redaction, on_progress=bar.update
+                internals_of(app).engine.store,
+                path,
+                [where],
+                format=format,
+                redaction=redaction,
+                on_progress=bar.update,
             )
 
     exported = with_app(address, use)

@@ -9,6 +9,7 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.app.histories import Held, History, held, kept_histories, read_histories, write_histories
+from mainspring.app.internals import internals_of
 from mainspring.app.search import Search, filter_of
 from mainspring.cli.failures import REFUSED, MisuseError, one_line, writing
 from mainspring.cli.loading import load_app, with_app
@@ -58,7 +59,7 @@ def record(output: Path, limit: int, search: Search, as_json: bool, address: str
         left_out: dict[str, str] = {}
         for name in _workflows(app, search):
             where = filter_of(**{**search, "workflow": name})
-            for row in await app.engine.store.instances(where, limit):
+            for row in await internals_of(app).engine.store.instances(where, limit):
                 await _keep(app, row, kept, left_out)
         with writing(output):
             write_histories(output, kept)
@@ -88,7 +89,7 @@ def verify(files: tuple[Path, ...], as_json: bool, address: str) -> int:
     changed.
     """
     app = load_app(address)
-    results = [one for file in files for one in held(app.registry, read_histories(file), file)]
+    results = [one for file in files for one in held(internals_of(app).registry, read_histories(file), file)]
     groups = grouped(results)
     if as_json:
         write_json(_document(results, groups))
@@ -100,9 +101,9 @@ def verify(files: tuple[Path, ...], as_json: bool, address: str) -> int:
 def _workflows(app: Mainspring, search: Search) -> list[str]:
     named = search.get("workflow")
     if named is None:
-        return [name for name in app.registry.workflows if not is_internal(name)]
-    if named not in app.registry.workflows:
-        known = ", ".join(name for name in app.registry.workflows if not is_internal(name))
+        return [name for name in internals_of(app).registry.workflows if not is_internal(name)]
+    if named not in internals_of(app).registry.workflows:
+        known = ", ".join(name for name in internals_of(app).registry.workflows if not is_internal(name))
         raise MisuseError(f"This app has no workflow {named}. It has {known or 'none'}.")
     return [named]
 
@@ -111,7 +112,10 @@ async def _keep(app: Mainspring, row: InstanceRow, kept: list[History], left_out
     """Keep one instance, or know why it cannot be kept."""
     name = f"{row.workflow}/{row.id}"
     try:
-        found = [history async for history in kept_histories(app.engine.store, app.registry, [row])]
+        found = [
+            history
+            async for history in kept_histories(internals_of(app).engine.store, internals_of(app).registry, [row])
+        ]
     except Exception as error:  # noqa: BLE001  an author's evolve may raise anything; the others are kept all the same
         left_out[name] = one_line(told(error))
         return

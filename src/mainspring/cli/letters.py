@@ -11,6 +11,7 @@ from mainspring import views
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
 from mainspring.app.given import LARGEST
+from mainspring.app.internals import internals_of
 from mainspring.app.undelivered import undelivered_in
 from mainspring.app.viewing import letter_view
 from mainspring.cli.failures import REFUSED, NotFoundError
@@ -40,7 +41,7 @@ def list_letters(limit: int, after: int, as_json: bool, address: str) -> None:
     """List dead letters, the oldest first."""
 
     async def use(app: Mainspring) -> None:
-        letters = [letter_view(row) for row in await app.engine.store.dead_letters(limit, after)]
+        letters = [letter_view(row) for row in await internals_of(app).engine.store.dead_letters(limit, after)]
         if as_json:
             write_lines(letters)
         elif letters:
@@ -78,7 +79,7 @@ def show_letter(id: int, as_json: bool, address: str) -> None:
         if as_json:
             write_json(letter_view(letter))
         else:
-            _write_letter(letter, letter_view(letter, app.registry.codec))
+            _write_letter(letter, letter_view(letter, internals_of(app).registry.codec))
 
     with_app(address, use)
 
@@ -155,7 +156,7 @@ def edit_letter(id: int, body: str, force: bool, actor: str | None, as_json: boo
     async def use(app: Mainspring) -> int:
         letter = await _letter(app, id)
         text = given(body)
-        message = app.registry.codec.decode_outside(letter.type, letter.type_version, text)
+        message = internals_of(app).registry.codec.decode_outside(letter.type, letter.type_version, text)
         await app.retry_dead_letter(id, message, actor=actor, force=force)
         still = await _still(app, id)
         outcome = still or "corrected and retried"
@@ -228,7 +229,7 @@ async def _problem(app: Mainspring, id: int, act: Callable[[Mainspring, int], Aw
 
 async def _still(app: Mainspring, id: int) -> str | None:
     """Return that what was retried was not taken, and why it is kept; None if it was taken."""
-    left = await app.engine.store.dead_letters(1, 0, [id])
+    left = await internals_of(app).engine.store.dead_letters(1, 0, [id])
     return f"is a dead letter still. It became one because: {left[0].reason}" if left else None
 
 
@@ -240,7 +241,7 @@ async def _all_ids(app: Mainspring) -> list[int]:
 
 
 async def _letter(app: Mainspring, id: int) -> DeadLetter:
-    letters = await app.engine.store.dead_letters(1, 0, [id]) if 0 <= id <= LARGEST else []
+    letters = await internals_of(app).engine.store.dead_letters(1, 0, [id]) if 0 <= id <= LARGEST else []
     if not letters:
         raise NotFoundError(f"There is no dead letter {id}. `mainspring dead-letters list` shows which there are.")
     return letters[0]

@@ -10,6 +10,7 @@ import click
 from mainspring.analysis.lint.check import lint as lint_app
 from mainspring.analysis.lint.rules import Finding, Report
 from mainspring.analysis.reading.model import Place
+from mainspring.app.internals import internals_of
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import load_app
 from mainspring.cli.options import app_argument, app_option, examples, json_option
@@ -42,8 +43,8 @@ def lint(workflow: str | None, strict: bool, as_json: bool, address: str) -> int
       # mainspring: intended waits-without-timeout the answer is late, not lost
     """  # noqa: D301  click knows it by the character itself: these lines stay as they are
     app = load_app(address)
-    if workflow is not None and workflow not in app.registry.workflows:
-        names = ", ".join(sorted(app.registry.workflows)) or "none"
+    if workflow is not None and workflow not in internals_of(app).registry.workflows:
+        names = ", ".join(sorted(internals_of(app).registry.workflows)) or "none"
         raise MisuseError(f"{address} has no workflow {workflow}. It has {names}.")
     report = lint_app(app, workflow)
     failed = report.fails(strict=strict)

@@ -11,6 +11,7 @@ import click
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
 from mainspring.app.given import LARGEST
+from mainspring.app.internals import internals_of
 from mainspring.app.search import Search, filter_of, found
 from mainspring.app.viewing import instance_view, output_view
 from mainspring.cli.loading import find, ref_of, shown_url, with_app
@@ -69,7 +70,7 @@ def ls(
         rows = await _page(app, where, limit, after)
         _write_page(rows, as_json, heading=True)
         if not rows:
-            click.echo(f"No such instances in {shown_url(app.url)}.", err=True)
+            click.echo(f"No such instances in {shown_url(internals_of(app).url)}.", err=True)
         elif len(rows) == limit and not as_json:
             click.echo(f"There may be more: --after {rows[-1].key}", err=True)
 
@@ -89,7 +90,7 @@ async def _write_all(app: Mainspring, where: InstanceFilter, after: int, as_json
 
 
 async def _page(app: Mainspring, where: InstanceFilter, limit: int, after: int) -> list[InstanceInfo]:
-    return [instance_view(row) for row in await found(app.engine.store, where, limit, after)]
+    return [instance_view(row) for row in await found(internals_of(app).engine.store, where, limit, after)]
 
 
 async def _pages(app: Mainspring, where: InstanceFilter, after: int) -> AsyncIterator[list[InstanceInfo]]:
@@ -133,7 +134,7 @@ def timers(identity: str | None, limit: int, as_json: bool, address: str) -> Non
     """
 
     async def use(app: Mainspring) -> None:
-        store = app.engine.store
+        store = internals_of(app).engine.store
         ref = None if identity is None else ref_of(await find(app, identity))
         timers = [output_view(claim) for claim in await store.outputs(ref, timers=True, limit=limit)]
         if as_json:
@@ -155,6 +156,6 @@ def timers(identity: str | None, limit: int, as_json: bool, address: str) -> Non
                 ["red" if timer.due < now else "" for timer in timers],
             )
         else:
-            click.echo(f"No timers wait in {shown_url(app.url)}.", err=True)
+            click.echo(f"No timers wait in {shown_url(internals_of(app).url)}.", err=True)
 
     with_app(address, use)

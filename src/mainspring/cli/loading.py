@@ -19,6 +19,7 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.app.instance import Instance
+from mainspring.app.internals import internals_of
 from mainspring.cli.failures import DEBUG, MisuseError, NotFoundError, debugging
 from mainspring.engine.operations.pauses import FLEET
 from mainspring.engine.recording.stored_values import moment
@@ -109,7 +110,7 @@ def with_app(address: str, use: Callable[[Mainspring], Awaitable[T]], seconds: f
     """Connect to an app, without carrying out any of its work, and use it; for so many seconds at most."""
     # Not inside the loop: a module may run one of its own while it is imported.
     app = load_app(address)
-    if app.url.startswith("memory:"):
+    if internals_of(app).url.startswith("memory:"):
         click.echo(
             f"{address} keeps everything in its own process's memory: nothing of it can be seen from here. "
             'Give it a file: Mainspring("sqlite:///app.db").',
@@ -154,15 +155,17 @@ async def find(app: Mainspring, text: str) -> Loaded:
     if not text.isprintable():
         raise NoSuchInstanceError(text)  # no id holds what cannot be seen
     workflow, slash, id = text.partition("/")
-    refs = [Ref(name, text) for name in app.registry.workflows]
+    refs = [Ref(name, text) for name in internals_of(app).registry.workflows]
     if slash and workflow and id:
         refs.insert(0, Ref(workflow, id))
     try:
-        read = await app.engine.store.load(refs)
+        read = await internals_of(app).engine.store.load(refs)
     except DamagedRecordError:
         if text != str(FLEET):
             raise
-        read = await app.engine.store.load([FLEET], 0)  # ending it is the way out of orders that cannot be read
+        read = await internals_of(app).engine.store.load(
+            [FLEET], 0
+        )  # ending it is the way out of orders that cannot be read
     found = [loaded for loaded in read if loaded is not None]
     # Ids may hold slashes: who writes the whole identity means that.
     exact = [loaded for loaded in found if str(ref_of(loaded)) == text]
@@ -173,8 +176,8 @@ async def find(app: Mainspring, text: str) -> Loaded:
             return one
         case []:
             for ref in refs:
-                if await app.engine.store.inbox(ref, 1):
-                    raise NotFoundError(f"{ref} {await Instance[Any, Any](app, ref).standing()}.")
+                if await internals_of(app).engine.store.inbox(ref, 1):
+                    raise NotFoundError(f"{ref} {await Instance[Any, Any](internals_of(app), ref).standing()}.")
             raise NoSuchInstanceError(text)
         case several:
             names = ", ".join(str(ref_of(loaded)) for loaded in several)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import click
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import visible, write_lines, write_table
@@ -41,7 +42,7 @@ def list_pauses(as_json: bool, address: str) -> None:
             write_lines(found)
         elif found:
             write_table(COLUMNS, [_cells(info) for info in found])
-        if (unread := await unread_pauses(app.engine.store)) is not None:
+        if (unread := await unread_pauses(internals_of(app).engine.store)) is not None:
             click.echo(f"{visible(unread)} {WAY_OUT}", err=True)
         elif not found:
             click.echo("Nothing is paused.", err=True)

@@ -16,6 +16,7 @@ from mainspring.analysis.replay.explain import Explanation, because
 from mainspring.analysis.replay.explain import explain as explained
 from mainspring.analysis.replay.travel import travel
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import find, ref_of, with_app
 from mainspring.cli.options import app_option, examples, json_option
@@ -76,7 +77,7 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
                 click.echo(NO_EVENTS)
                 if instance.row.error is not None:
                     click.secho(f"{instance.row.status}: {visible(instance.row.error)}", fg="red")
-        async for moment in travel(app.engine.store, instance.entry, instance.ref, begin, end):
+        async for moment in travel(internals_of(app).engine.store, instance.entry, instance.ref, begin, end):
             if isinstance(moment, Stopped):
                 _write_stopped(moment, as_json=as_json)
                 return REFUSED
@@ -110,7 +111,7 @@ def explain(identity: str, at: int | None, as_json: bool, address: str) -> int:
         instance = await opened(app, identity, "explained")
         instance.check(at)
         found: Moment | None = None
-        async for moment in travel(app.engine.store, instance.entry, instance.ref, at or 1, at):
+        async for moment in travel(internals_of(app).engine.store, instance.entry, instance.ref, at or 1, at):
             if isinstance(moment, Stopped):
                 _write_stopped(moment, as_json=as_json)
                 return REFUSED
@@ -145,7 +146,7 @@ async def opened(app: Mainspring, identity: str, done: str) -> Instance:
     """Return an instance whose history is kept and whose code this app has; else say that it cannot be `done`."""
     loaded = await find(app, identity)
     ref = ref_of(loaded)
-    known = app.registry.workflows.get(ref.workflow)
+    known = internals_of(app).registry.workflows.get(ref.workflow)
     if known is None:
         raise MisuseError(f"{ref} cannot be {done}: this app has no workflow {ref.workflow}.")
     refuse_unkept(loaded, f"cannot be {done}")

@@ -6,6 +6,7 @@ import click
 from msgspec import Raw
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.failures import NotFoundError
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, json_option
@@ -29,7 +30,7 @@ def reply(request: str, as_json: bool, address: str) -> None:
         except OperationError as error:
             raise NotFoundError(str(error)) from None
         if as_json:
-            encoded = app.registry.codec.encode(message)
+            encoded = internals_of(app).registry.codec.encode(message)
             write_json({"request": request, "type": encoded.name, "message": Raw(encoded.body)})
         else:
             click.echo(visible(repr(message)))

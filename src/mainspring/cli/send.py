@@ -8,6 +8,7 @@ import click
 
 from mainspring.app import Mainspring, Receipt
 from mainspring.app.commands import command
+from mainspring.app.internals import internals_of
 from mainspring.app.outside import read_message, send_outside
 from mainspring.cli.failures import REFUSED, MisuseError, one_line
 from mainspring.cli.loading import with_app
@@ -64,7 +65,7 @@ def send(
     async def use(app: Mainspring) -> tuple[Receipt[Any], str | None]:
         message = message_from(app, type_name, content)
         receipt = await send_outside(
-            app,
+            internals_of(app),
             message,
             id=message_id,
             actor=actor,

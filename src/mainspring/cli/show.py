@@ -14,6 +14,7 @@ from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.commands import command
+from mainspring.app.internals import internals_of
 from mainspring.app.states import State, checked_version, entry_of, state_at
 from mainspring.app.viewing import direction_of, event_view, input_view, instance_view, kind_of, output_view
 from mainspring.cli.failures import MisuseError
@@ -68,7 +69,7 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
     """
 
     async def use(app: Mainspring) -> None:
-        store = app.engine.store
+        store = internals_of(app).engine.store
         loaded = await find(app, identity)
         ref, entry = ref_of(loaded), entry_of(app, loaded)
         end = _checked(loaded, at)
@@ -134,12 +135,12 @@ def _checked(loaded: Loaded, at: int | None) -> int:
 
 
 async def _waiting(app: Mainspring, row: InstanceRow) -> tuple[Waiting, Sequence[TaskRow]]:
-    store, ref = app.engine.store, Ref(row.workflow, row.id)
+    store, ref = internals_of(app).engine.store, Ref(row.workflow, row.id)
     inbox = await store.inbox(ref, WAITING)
     outbox = await store.outputs(ref, timers=False, limit=WAITING)
     timers = await store.outputs(ref, timers=True, limit=WAITING)
-    awaited = await awaited_of(store, row, app.registry)
-    held = await held_among(store, ref, inbox, [*outbox, *timers], awaited.children, app.registry)
+    awaited = await awaited_of(store, row, internals_of(app).registry)
+    held = await held_among(store, ref, inbox, [*outbox, *timers], awaited.children, internals_of(app).registry)
     found = Waiting(
         [input_view(each) for each in inbox],
         [output_view(claim) for claim in outbox],

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.services import Source
 from mainspring.cli.failures import NotFoundError
 from mainspring.cli.loading import with_app
@@ -30,7 +31,7 @@ def list_sources(as_json: bool, address: str) -> None:
     """List sources: their brokers, and how many messages wait there."""
 
     async def use(app: Mainspring) -> None:
-        found = [await _document(source) for source in app.services.sources.values()]
+        found = [await _document(source) for source in internals_of(app).services.sources.values()]
         if as_json:
             write_lines(found)
         elif found:
@@ -64,9 +65,9 @@ def resume(name: str, as_json: bool, address: str) -> None:
 
 def _act(address: str, name: str, as_json: bool, act: Callable[[Source], Awaitable[None]]) -> None:
     async def use(app: Mainspring) -> None:
-        source = app.services.sources.get(name)
+        source = internals_of(app).services.sources.get(name)
         if source is None:
-            known = ", ".join(app.services.sources) or "none"
+            known = ", ".join(internals_of(app).services.sources) or "none"
             raise NotFoundError(f"There is no source {name}. This app has: {known}.")
         await act(source)
         document = await _document(source)

@@ -31,6 +31,7 @@ from mainspring.analysis.processes import Sharing
 from mainspring.analysis.reading.model import Machine
 from mainspring.analysis.texts import lasting, percent, sized
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.search import filter_of, microseconds
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import shown_url, with_app
@@ -110,7 +111,7 @@ def stats(
         else:
             _write(figures)
         if not figures.instances:
-            click.echo(f"No such instances in {shown_url(app.url)}.", err=True)
+            click.echo(f"No such instances in {shown_url(internals_of(app).url)}.", err=True)
 
     with_app(address, use)
 
@@ -124,11 +125,11 @@ async def _read(
 ) -> Figures:
     total = sum((await app.stats()).instances.values())
     with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        return await figures_of(app.engine.store, where, *window, variants, sharing, bar.update)
+        return await figures_of(internals_of(app).engine.store, where, *window, variants, sharing, bar.update)
 
 
 def _machine(app: Mainspring, workflow: str) -> Machine | None:
-    entry = app.registry.workflows.get(workflow)
+    entry = internals_of(app).registry.workflows.get(workflow)
     return None if entry is None else machine_of(entry)
 
 

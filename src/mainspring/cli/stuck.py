@@ -13,6 +13,7 @@ from mainspring.analysis.stuck.held import not_going_on
 from mainspring.analysis.stuck.stuck import SHOWN, Stuck, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.texts import lasting
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import with_app
@@ -63,9 +64,11 @@ def stuck(
         total = sum((await app.stats()).instances.values())
         with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
             sharing = sharing_of(app, address, processes)
-            known = app.registry
-            found = await stuck_of(app.engine.store, where, bounds_of(known), limit, sharing, bar.update, known)
-        return replace(found, held_back=tuple(await not_going_on(app.engine.store)))
+            known = internals_of(app).registry
+            found = await stuck_of(
+                internals_of(app).engine.store, where, bounds_of(known), limit, sharing, bar.update, known
+            )
+        return replace(found, held_back=tuple(await not_going_on(internals_of(app).engine.store)))
 
     found = with_app(address, use)
     if as_json:

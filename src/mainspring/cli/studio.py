@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.tuning import tune_process
 from mainspring.cli.ending import LatestEnd, ended, heard_signals, left_with
 from mainspring.cli.failures import MisuseError
@@ -97,7 +98,7 @@ def studio(
     tune_process()
     with serving.bound(host, port) as listening:
         at = serving.address_of(listening)
-        store = shown_url(app.url)
+        store = shown_url(internals_of(app).url)
         told = f"{address} on {store}: {at}  (Ctrl-C stops it)"
         if as_json:
             told = json.dumps({"app": address, "store": store, "address": at})

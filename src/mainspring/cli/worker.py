@@ -15,7 +15,8 @@ from typing import Any, Final
 import click
 
 from mainspring.app import Mainspring
-from mainspring.app.observing import exposition
+from mainspring.app.internals import internals_of
+from mainspring.app.scraping import exposition
 from mainspring.app.tuning import tune_process
 from mainspring.cli.ending import CLOSE_SECONDS, LatestEnd, ended, heard_signals, leave, left_with
 from mainspring.cli.failures import REFUSED
@@ -103,7 +104,7 @@ def worker(
 def _be_scraped(app: Mainspring, host: str, port: int) -> None:
     app.observe(metrics=True)
     token = os.environ.get(METRICS_TOKEN) or None
-    app.services.add(Scraped(lambda accept: exposition(app, accept), host, port, token))
+    internals_of(app).services.add(Scraped(lambda accept: exposition(app, accept), host, port, token))
 
 
 async def serve(
@@ -162,11 +163,13 @@ def described(app: Mainspring, address: str, pools: tuple[str, ...]) -> str:
     >>> described(Mainspring("memory://"), "shop:app", ()).partition(" serves ")[2]
     'shop:app on memory://: no workflows, 0 handlers'
     """
-    registry = app.registry
+    registry = internals_of(app).registry
     workflows = ", ".join(sorted(name for name in registry.workflows if not is_internal(name))) or "no workflows"
     handlers = counted(len(registry.handlers) + sum(map(len, registry.subscribers.values())), "handler")
     only = f", pools {', '.join(pools)} only" if pools else ""
-    return f"process {os.getpid()} serves {address} on {shown_url(app.url)}: {workflows}, {handlers}{only}"
+    return (
+        f"process {os.getpid()} serves {address} on {shown_url(internals_of(app).url)}: {workflows}, {handlers}{only}"
+    )
 
 
 def unserved(app: Mainspring, pools: tuple[str, ...]) -> list[str]:
@@ -175,7 +178,10 @@ def unserved(app: Mainspring, pools: tuple[str, ...]) -> list[str]:
     >>> unserved(Mainspring("memory://"), ("mial",))
     ['mial']
     """
-    handlers = [*app.registry.handlers.values(), *chain.from_iterable(app.registry.subscribers.values())]
+    handlers = [
+        *internals_of(app).registry.handlers.values(),
+        *chain.from_iterable(internals_of(app).registry.subscribers.values()),
+    ]
     known = {handler.options.pool for handler in handlers}
     return [pool for pool in pools if pool not in known]
 

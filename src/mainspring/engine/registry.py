@@ -269,7 +269,7 @@ class Registry:
         """Register a read model."""
         if projection.name in self.projections:
             raise WiringError(
-                f"Two projections are named {projection.name!r}", 'Name one otherwise: @app.projection(name="…").'
+                f"Two projections are named {projection.name!r}", 'Name one otherwise: @app.projections.add(name="…").'
             )
         self.projections[projection.name] = projection
 

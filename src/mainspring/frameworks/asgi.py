@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.errors import WiringError
 from mainspring.frameworks.own_file import kept_alone
@@ -42,7 +43,7 @@ def lifespan(
 
     @asynccontextmanager
     async def around(web: Any) -> AsyncGenerator[Mapping[str, Any]]:
-        with kept_alone(app.url):
+        with kept_alone(internals_of(app).url):
             await app.start(work=work)
             try:
                 async with nullcontext() if inner is None else inner(web) as own:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from mainspring.app import Mainspring
 from mainspring.app.blocking import BlockingApp
+from mainspring.app.internals import internals_of
 from mainspring.errors import WiringError
 from mainspring.frameworks.own_file import kept_alone
 
@@ -61,7 +62,7 @@ class Running:
         with self._lock:
             if self._blocking is None:
                 with ExitStack() as exits:
-                    exits.enter_context(kept_alone(self._app.url))
+                    exits.enter_context(kept_alone(internals_of(self._app).url))
                     blocking = exits.enter_context(self._app.blocking(work=self._work))
                     self._exits = exits.pop_all()
                 self._process, self._blocking = os.getpid(), blocking

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from mainspring.app import Mainspring
 from mainspring.app.answers import is_answered, sender_of
+from mainspring.app.internals import internals_of
 from mainspring.app.signatures import StandardWebhooks, header_id, keys_of
 from mainspring.codec.wire import (
     BATCH_MEDIA_TYPE,
@@ -106,8 +107,8 @@ class Service:
             raise WiringError(
                 f"{options['name']} is carried out elsewhere", "Leave batch, transaction and executor out."
             )
-        self._app.registry.codec.register(*types)
-        self._app.registry.add_handler(Handler(call, HandlerOptions(timeout=timeout + GRACE, **options)))
+        internals_of(self._app).registry.codec.register(*types)
+        internals_of(self._app).registry.add_handler(Handler(call, HandlerOptions(timeout=timeout + GRACE, **options)))
 
     async def _call(
         self, message: Any, context: Context, known: Mapping[str, MessageType], timeout: timedelta
@@ -115,7 +116,7 @@ class Service:
         client: Client = context.resources[self._resource]
         envelope = await recorded_envelope(self._app, message, context, self._source)
         body = written(envelope)
-        headers = self._caller.headers(context, body, self._app.engine.store.now_us())
+        headers = self._caller.headers(context, body, internals_of(self._app).engine.store.now_us())
         target = self._target
         answer = await client.post(target, headers, body, timeout=timeout, most_bytes=ENVELOPE_BYTES)
         try:
@@ -160,18 +161,18 @@ class Service:
             problem = f"answered {envelope.causation_id} instead of {command.id}"
             raise CallError(url, problem, "Mend it.", of_message=True)
         version = envelope.type_version or declared.version
-        return self._app.registry.codec.decode_outside(declared.name, version, envelope.data)
+        return internals_of(self._app).registry.codec.decode_outside(declared.name, version, envelope.data)
 
     async def _came_before(self, context: Context) -> bool:
         """Return True if the result came by itself before: its 202 was lost, and so it was asked again."""
-        return await is_answered(self._app.engine.store, *_place(context))
+        return await is_answered(internals_of(self._app).engine.store, *_place(context))
 
 
 async def recorded_envelope(app: Mainspring, message: Any, context: Context, source: str) -> WireEnvelope:
     """Return a message in its envelope, the same at every attempt: its time is that at which it was recorded."""
-    encoded = app.registry.codec.encode(message)
+    encoded = internals_of(app).registry.codec.encode(message)
     ref, version = _place(context)
-    rows = await app.engine.store.stream(ref, version - 1, 1)
+    rows = await internals_of(app).engine.store.stream(ref, version - 1, 1)
     envelope = envelope_of(context.envelope, encoded.name, encoded.version, encoded.body, source=source)
     time = moment(rows[0].time_us) if rows and rows[0].version == version else None
     return replace(envelope, time=time, sender=sender_of(context.instance), reply_to=None)

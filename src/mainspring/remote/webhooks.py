@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.codec.wire import SOURCE, written
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.handlers.handler import Context, Handler, HandlerOptions
@@ -67,7 +68,7 @@ class Webhooks:
         The other options are those of `app.subscribe`.
         """
         handler = self._handler(event, to, timeout, options, Kind.EVENT)
-        self._app.registry.add_subscriber(handler)
+        internals_of(self._app).registry.add_subscriber(handler)
 
     def handle(self, command: type[Any], *, to: To, timeout: timedelta = TIMEOUT, **options: Any) -> None:
         """Post each sent message of a type; it is carried out when it is answered 2xx. It has no result.
@@ -75,7 +76,7 @@ class Webhooks:
         The other options are those of `app.handler`.
         """
         handler = self._handler(command, to, timeout, options, Kind.COMMAND)
-        self._app.registry.add_handler(handler)
+        internals_of(self._app).registry.add_handler(handler)
 
     def _handler(self, cls: type[Any], to: To, timeout: timedelta, options: dict[str, Any], kind: Kind) -> Handler:
         fixed = self._allowed.target(to) if isinstance(to, str) else None
@@ -102,5 +103,5 @@ class Webhooks:
         client: Client = context.resources[self._resource]
         envelope = await recorded_envelope(self._app, message, context, self._source)
         body = written(replace(envelope, kind=kind.value))
-        headers = self._caller.headers(context, body, self._app.engine.store.now_us())
+        headers = self._caller.headers(context, body, internals_of(self._app).engine.store.now_us())
         checked(target, await client.post(target, headers, body, timeout=timeout))

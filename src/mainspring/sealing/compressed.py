@@ -26,6 +26,7 @@ class Compressed:
     """
 
     secret: Final = False
+    """It hides nothing: see `Seal`."""
 
     def __init__(self, *, least_bytes: int = 1_024, level: int = 6) -> None:
         if not 0 <= level <= 9:

@@ -79,7 +79,9 @@ class Seals:
 
     def __init__(self, seals: Sequence[Seal]) -> None:
         self.seals = tuple(seals)
+        """The seals, in the order in which they are put on."""
         self.secret = any(map(is_secret, self.seals))
+        """Whether one of them keeps bodies secret."""
 
     def close(self, body: bytes, about: About) -> bytes:
         for seal in self.seals:

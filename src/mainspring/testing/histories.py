@@ -8,6 +8,7 @@ from typing import Any, Final
 from mainspring.app import Mainspring
 from mainspring.app.given import checked_limit
 from mainspring.app.histories import History, held, kept_histories, read_histories, write_histories
+from mainspring.app.internals import internals_of
 from mainspring.core.definition import definition_of
 from mainspring.core.workflow import Workflow
 from mainspring.engine.registry import is_internal
@@ -39,15 +40,16 @@ async def save_histories(
     is left out. The file holds what messages say, unsealed: keep none of production that may not be in your repository.
     """
     checked_limit(limit)
-    names = [name for name in app.registry.workflows if not is_internal(name)]
+    inside = internals_of(app)
+    names = [name for name in inside.registry.workflows if not is_internal(name)]
     if workflow is not None:
         names = [definition_of(workflow).name]
-        if names[0] not in app.registry.workflows:
+        if names[0] not in inside.registry.workflows:
             raise WiringError(f"{names[0]} is not part of this app", f"app.add({names[0]}()) first.")
     kept: list[History] = []
     for name in names:
-        rows = await app.engine.store.instances(InstanceFilter(workflow=name), limit)
-        kept += [history async for history in kept_histories(app.engine.store, app.registry, rows)]
+        rows = await inside.engine.store.instances(InstanceFilter(workflow=name), limit)
+        kept += [history async for history in kept_histories(inside.engine.store, inside.registry, rows)]
     write_histories(Path(path), kept)
     return len(kept)
 
@@ -59,7 +61,7 @@ def replay_histories(app: Mainspring, path: Path | str) -> int:
     """
     __tracebackhide__ = True
     inputs = 0
-    for one in held(app.registry, read_histories(path), path):
+    for one in held(internals_of(app).registry, read_histories(path), path):
         if one.changed is not None:
             raise HistoryChanged(one.changed.text)
         inputs += one.inputs

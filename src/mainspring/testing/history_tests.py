@@ -11,6 +11,7 @@ import pytest
 
 from mainspring.app import Mainspring
 from mainspring.app.histories import History, held, read_histories
+from mainspring.app.internals import internals_of
 from mainspring.errors import MainspringError
 from mainspring.testing.histories import HistoryChanged
 
@@ -66,7 +67,7 @@ class HistoryItem(pytest.Item):
     app: Mainspring
 
     def runtest(self) -> None:
-        for one in held(self.app.registry, [self.history], self.path):
+        for one in held(internals_of(self.app).registry, [self.history], self.path):
             if one.changed is not None:
                 raise HistoryChanged(one.changed.text)
 

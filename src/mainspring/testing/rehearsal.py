@@ -59,12 +59,15 @@ class Rehearsal(Generic[In, State, Out]):
         check_workflow(workflow, type(self).__name__)
         self._guard = guard
         self.workflow = workflow
+        """The workflow under test."""
         self._definition = definition_of(type(workflow))
         self.watched = watched(workflow, self._around)
         """The workflow as it is called here: through the guard."""
         # A copy: an evolve that changes its state in place must not change the class for all other tests.
         self.state: State = copy.deepcopy(workflow.initial_state)
+        """The present state."""
         self.entries: list[Entry] = []
+        """The stream so far."""
         self.decisions: Sequence[Decision[In, Out]] = ()
         """What the last step decided, as decide returned it."""
         self._decided: Sequence[Decision[In, Out]] | None = None

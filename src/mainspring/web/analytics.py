@@ -14,6 +14,7 @@ from mainspring.analysis.stuck.held import not_going_on
 from mainspring.analysis.stuck.stuck import SHOWN, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.what_if.check import check_sample
 from mainspring.analysis.what_if.report import EXAMPLES, Report
+from mainspring.app.internals import internals_of
 from mainspring.app.search import microseconds, read_condition
 from mainspring.web.problems import responses
 from mainspring.web.searching import Attribute, Searched, Since, Until
@@ -69,7 +70,7 @@ def _counting(router: APIRouter, served: Served) -> None:
         )
 
         def machine(name: str) -> Machine | None:
-            entry = app.registry.workflows.get(name)
+            entry = internals_of(app).registry.workflows.get(name)
             return None if entry is None else served.machine(entry)
 
         advice = await served.slow.compute(lambda: advice_of(figures, machine))
@@ -88,7 +89,7 @@ def _counting(router: APIRouter, served: Served) -> None:
         where = served.sought(
             workflow=workflow, id_prefix=prefix, attributes=[read_condition(text) for text in attribute or ()]
         )
-        known, bounds = app.registry, bounds_of(app.registry)
+        known, bounds = internals_of(app).registry, bounds_of(internals_of(app).registry)
         found = await served.slow.read(
             ("stuck", where, limit), lambda store: stuck_of(served.view(store), where, bounds, limit, registry=known)
         )
@@ -116,6 +117,6 @@ def _asking(router: APIRouter, served: Served) -> None:
         stories = 0 if served.redaction.fields else EXAMPLES
         found = await served.slow.read(
             ("what if", where, sample),
-            lambda store: check_sample(served.view(store), app.registry, [where], sample, stories),
+            lambda store: check_sample(served.view(store), internals_of(app).registry, [where], sample, stories),
         )
         return answer(found)

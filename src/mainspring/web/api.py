@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 
 from mainspring import views
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.errors import MainspringError
 from mainspring.logs import logger
 from mainspring.web import (
@@ -117,7 +118,7 @@ def api(
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         if start:
             await app.start(work=work)
-        served.redaction.check(app.registry)  # workflows may have been added since
+        served.redaction.check(internals_of(app).registry)  # workflows may have been added since
         try:
             yield
         finally:

@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field
 from mainspring.app import bulk
 from mainspring.app.bulk import PER_SECOND
 from mainspring.app.given import LARGEST
+from mainspring.app.internals import internals_of
 from mainspring.errors import MainspringError
 from mainspring.views import Action, BulkReport
 from mainspring.views import Refusal as Refused
@@ -110,7 +111,7 @@ class Jobs:
             job.report = report
 
         work = bulk.operate(
-            app,
+            internals_of(app),
             action,
             self._served.sought(**order.search()),
             reason=order.reason,

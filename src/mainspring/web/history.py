@@ -19,6 +19,7 @@ from mainspring.analysis.streams import DAMAGED, PURGED
 from mainspring.analysis.stuck.links import EVENTS_LOOKED_AT, Link, links_of
 from mainspring.app.given import checked_place
 from mainspring.app.instance import asked_before, log_before_its_stream, log_of_attempts
+from mainspring.app.internals import internals_of
 from mainspring.app.states import entry_of
 from mainspring.core.execution import LogLine, execution_log, with_attempts
 from mainspring.engine.inputs.stored_streams import readable
@@ -61,7 +62,7 @@ def routes(served: Served) -> APIRouter:
 
 
 def _looking(router: APIRouter, served: Served) -> None:
-    app, read = served.app, [served.needs("read")]
+    app, inside, read = served.app, internals_of(served.app), [served.needs("read")]
 
     @router.get(
         "/log/{workflow}/{id:path}",
@@ -72,16 +73,16 @@ def _looking(router: APIRouter, served: Served) -> None:
     async def log(workflow: Workflow, id: Id, limit: Limit = PAGE, after: After = 0) -> Response:
         """Return what happened to an instance, who did it, and how long it took. A page looks at `limit` events."""
         ref, found = Ref(workflow, id), await loaded(app, workflow, id, events=0)
-        known = app.registry.workflows.get(workflow)
+        known = inside.registry.workflows.get(workflow)
         if known is None:
             raise OperationError(str(ref), f"cannot be read: this app has no {workflow}", "Serve an app that has it.")
         recorder = readable(known, found).recorder
-        rows = await app.engine.store.stream(ref, checked_place(after), limit)
-        before = await asked_before(app.engine.store, recorder, ref, rows)
+        rows = await inside.engine.store.stream(ref, checked_place(after), limit)
+        before = await asked_before(inside.engine.store, recorder, ref, rows)
         lines = execution_log([recorder.entry(ref, row, told=True) for row in rows], before)
         if rows:
-            lines = with_attempts(lines, await log_of_attempts(app.engine.store, ref, after, rows[-1].version))
-        lines = lines or await log_before_its_stream(app.engine.store, found.row)
+            lines = with_attempts(lines, await log_of_attempts(inside.engine.store, ref, after, rows[-1].version))
+        lines = lines or await log_before_its_stream(inside.engine.store, found.row)
         more = len(rows) == limit and rows[-1].version < found.row.version
         return answer(found_by.LogPage([_line(served, line) for line in lines], rows[-1].version if more else None))
 
@@ -93,7 +94,8 @@ def _looking(router: APIRouter, served: Served) -> None:
     )
     async def names() -> Response:
         """Return by which attributes instances can be found, a thousand at most."""
-        return answer([found_by.AttributeName(name, kind) for name, kind in await app.engine.store.attribute_names()])
+        found = await inside.engine.store.attribute_names()
+        return answer([found_by.AttributeName(name, kind) for name, kind in found])
 
     @router.get(
         "/attributes/{workflow}/{id:path}",
@@ -104,7 +106,7 @@ def _looking(router: APIRouter, served: Served) -> None:
     async def attributes(workflow: Workflow, id: Id) -> Response:
         """Return what an instance can be searched by."""
         await loaded(app, workflow, id, events=0)
-        rows = await app.engine.store.attributes(Ref(workflow, id))
+        rows = await inside.engine.store.attributes(Ref(workflow, id))
         hides = served.redaction.hides
         found = {row.name: MARKER if hides("", row.name) else row.value for row in rows}
         return answer(models.AttributesDocument(f"{workflow}/{id}", found))
@@ -121,10 +123,10 @@ def _looking(router: APIRouter, served: Served) -> None:
         Where a message went, the route of today's code says.
         """
         found = await loaded(app, workflow, id, events=0)
-        rows = await app.engine.store.stream(Ref(workflow, id), 0, EVENTS_LOOKED_AT)
+        rows = await inside.engine.store.stream(Ref(workflow, id), 0, EVENTS_LOOKED_AT)
         entry = entry_of(app, found)
-        linked = await served.slow.compute(lambda: links_of(app.registry, entry, found.row, rows))
-        others = await app.engine.store.load([link.ref for link in linked.links], 0)
+        linked = await served.slow.compute(lambda: links_of(inside.registry, entry, found.row, rows))
+        others = await inside.engine.store.load([link.ref for link in linked.links], 0)
         documents = [
             _link(link, None if other is None else other.row) for link, other in zip(linked.links, others, strict=True)
         ]
@@ -174,7 +176,7 @@ def _copying(router: APIRouter, served: Served) -> None:
 async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], Moment]:
     """Return the step to which a position belongs, and the moments before it that count."""
     moments: list[Moment] = []
-    async for each in travel(served.app.engine.store, found.entry, found.ref, 1, at):
+    async for each in travel(internals_of(served.app).engine.store, found.entry, found.ref, 1, at):
         if isinstance(each, Stopped):
             if each.erased is not None:
                 raise each.erased
@@ -193,7 +195,7 @@ async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], M
 
 async def _lines(served: Served, found: Loaded) -> AsyncIterator[bytes]:
     """Yield the lines of an export, some at a time."""
-    row, store, file = found.row, served.app.engine.store, BytesIO()
+    row, store, file = found.row, internals_of(served.app).engine.store, BytesIO()
     ref, writer = Ref(row.workflow, row.id), StreamWriter(file, served.redaction)
     writer.begin(moment(store.now_us()))
     writer.instance(row)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Request, Response
 
 from mainspring.app.hooks import Hook, Outcome
+from mainspring.app.internals import internals_of
 from mainspring.web import models
 from mainspring.web.asgi import headers_of
 from mainspring.web.problems import Problem, Refusal, responses
@@ -49,7 +50,7 @@ def routes(served: Served) -> APIRouter:
     )
     async def hook(request: Request, name: Name) -> Response:
         """Take what another service sends. Anything but 2xx says that nothing was kept, and to send it again."""
-        found = served.app.hook.named(name)
+        found = internals_of(served.app).hooks.get(name)
         if found is None:
             raise Refusal(Problem(404, "no such hook", f"There is no hook {name[:100]!r}.", "NoSuchHook"))
         outcome = await found.take(headers_of(request.scope), await _body(request, found))

@@ -13,6 +13,7 @@ from mainspring.analysis.stuck.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.given import LARGEST, checked_place
 from mainspring.app.instance import Instance
+from mainspring.app.internals import internals_of
 from mainspring.app.search import searched
 from mainspring.app.states import state_at
 from mainspring.app.viewing import event_view, input_view, instance_view, output_view
@@ -106,7 +107,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         await loaded(app, workflow, id, events=0)
 
         def ask(behind: int, wanted: int) -> Awaitable[list[EventRow]]:
-            return app.engine.store.stream(ref, behind, wanted)
+            return internals_of(app).engine.store.stream(ref, behind, wanted)
 
         return await page(ask, lambda row: served.shown(event_view(ref, row)), "position", checked_place(after), limit)
 
@@ -135,12 +136,12 @@ def _waiting(router: APIRouter, served: Served) -> None:
     )
     async def waiting(workflow: Workflow, id: Id) -> Response:
         """Return what an instance waits for: inputs, commands, timers, children and tasks; the next hundred of each."""
-        ref, store = Ref(workflow, id), app.engine.store
+        ref, store = Ref(workflow, id), internals_of(app).engine.store
         row = (await loaded(app, workflow, id, events=0)).row
         inbox = await store.inbox(ref, WAITING)
         outbox = await store.outputs(ref, timers=False, limit=WAITING)
         timers = await store.outputs(ref, timers=True, limit=WAITING)
-        awaited = await awaited_of(store, row, app.registry, EVENTS_LOOKED_AT)
+        awaited = await awaited_of(store, row, internals_of(app).registry, EVENTS_LOOKED_AT)
         found = Waiting(
             fitting(served.shown(input_view(row)) for row in inbox),
             fitting(served.shown(output_view(claim)) for claim in outbox),
@@ -148,7 +149,9 @@ def _waiting(router: APIRouter, served: Served) -> None:
             awaited.children,
             awaited.since,
             [str(task) for task in awaited.tasks],
-            await held_among(served.store, ref, inbox, [*outbox, *timers], awaited.children, app.registry),
+            await held_among(
+                served.store, ref, inbox, [*outbox, *timers], awaited.children, internals_of(app).registry
+            ),
         )
         return answer(found)
 
@@ -160,7 +163,7 @@ def _waiting(router: APIRouter, served: Served) -> None:
     )
     async def timers(limit: Limit = PAGE) -> Response:
         """Return the timers of all instances, the next one first; not those that a worker is about to let fire."""
-        claims = await app.engine.store.timers(limit)
+        claims = await internals_of(app).engine.store.timers(limit)
         return answer(fitting(served.shown(output_view(claim)) for claim in claims))
 
 
@@ -220,7 +223,9 @@ def operation_of(
 async def loaded(app: Mainspring, workflow: str, id: str, events: int | None = None) -> Loaded:
     """Return an instance as the store has it, with so many of the events behind its snapshot, or all."""
     identity = f"{workflow}/{id}"
-    found = (await app.engine.store.load([Ref(workflow, id)], events))[0] if identity.isprintable() else None
+    found = (
+        (await internals_of(app).engine.store.load([Ref(workflow, id)], events))[0] if identity.isprintable() else None
+    )
     if found is None:
         raise NoSuchInstanceError(identity)
     if found.row.purged_us is not None:

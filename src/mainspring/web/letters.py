@@ -11,6 +11,7 @@ from msgspec.structs import asdict, replace
 
 from mainspring.analysis.export.redaction import MARKER
 from mainspring.app.given import checked_place
+from mainspring.app.internals import internals_of
 from mainspring.app.undelivered import undelivered_in
 from mainspring.app.viewing import letter_view
 from mainspring.errors import NoSuchNameError
@@ -78,9 +79,11 @@ def routes(served: Served) -> APIRouter:
         """
         found = await _letter(served, id)
         body = served.restored(_shown_as(found), await request.body(), _stored(found))
-        message = app.registry.codec.decode_outside(found.type, found.type_version, body) if body else None
+        message = (
+            internals_of(app).registry.codec.decode_outside(found.type, found.type_version, body) if body else None
+        )
         await app.retry_dead_letter(id, message, actor=actor, force=force)
-        return answer(models.Settled(id, bool(await app.engine.store.dead_letters(1, 0, [id]))))
+        return answer(models.Settled(id, bool(await internals_of(app).engine.store.dead_letters(1, 0, [id]))))
 
     @router.delete(
         "/dead-letters/{id}",

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct, json
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.viewing import event_view, instance_view, stats_view
 from mainspring.errors import MainspringError, told
 from mainspring.logs import Quoted, logger
@@ -237,7 +238,7 @@ class Live:
             await self._look_at(sorted(watched, key=str))
 
     async def _look_at(self, refs: list[Ref]) -> None:
-        found = await self._app.engine.store.load(refs, 0)
+        found = await internals_of(self._app).engine.store.load(refs, 0)
         rows = {ref: loaded.row for ref, loaded in zip(refs, found, strict=True) if loaded is not None}
         behind: dict[tuple[Ref, int], list[Listener]] = {}
         for listener in list(self._listeners):
@@ -251,7 +252,9 @@ class Live:
             await self._tell(rows[ref], ref, after, listeners)
 
     async def _tell(self, row: InstanceRow, ref: Ref, after: int, listeners: Iterable[Listener]) -> None:
-        events = await self._app.engine.store.stream(ref, after, EVENTS_AT_ONCE) if after < row.version else []
+        events = (
+            await internals_of(self._app).engine.store.stream(ref, after, EVENTS_AT_ONCE) if after < row.version else []
+        )
         # More may be there than at the look: the next one reports them, and no listener gets anything twice.
         last = events[-1].version if events else after
         texts = [event_text("instance", self._show(instance_view(row)))]

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import json
 
 from mainspring.app import Receipt
+from mainspring.app.internals import internals_of
 from mainspring.app.outside import publish_outside, read_message, send_outside
 from mainspring.app.requests import request as requested
 from mainspring.web import models
@@ -38,7 +39,7 @@ FIELDS: Final[dict[str, Any]] = {
 def routes(served: Served) -> APIRouter:
     """Return them."""
     router = routing("messages")
-    app, send_needed = served.app, [served.needs("send")]
+    app, inside, send_needed = served.app, internals_of(served.app), [served.needs("send")]
 
     @router.post(
         "/messages/{type}",
@@ -56,7 +57,7 @@ def routes(served: Served) -> APIRouter:
         With If-Match it is taken only if the instance is where it was read, and no input waits there.
         """
         message = read_message(app, type, await request.body())
-        return answer(_taken(await send_outside(app, message, id=id, actor=actor, **conditions)))
+        return answer(_taken(await send_outside(inside, message, id=id, actor=actor, **conditions)))
 
     @router.post(
         "/events/{type}",
@@ -68,7 +69,7 @@ def routes(served: Served) -> APIRouter:
     async def publish(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
         """Publish an event to every workflow that takes it."""
         message = read_message(app, type, await request.body())
-        receipts = await publish_outside(app, message, id=id, actor=actor)
+        receipts = await publish_outside(inside, message, id=id, actor=actor)
         return answer(models.Published([_taken(receipt) for receipt in receipts]))
 
     @router.post(
@@ -88,7 +89,7 @@ def routes(served: Served) -> APIRouter:
     ) -> Response:
         """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
         message = read_message(app, type, await request.body())
-        reply = await requested(app, message, timeout=_seconds(wait), id=id, actor=actor, **conditions, outside=True)
+        reply = await requested(inside, message, timeout=_seconds(wait), id=id, actor=actor, **conditions, outside=True)
         return answer(models.Replied(_document(served, reply)))
 
     @router.get(
@@ -117,7 +118,7 @@ def _taken(receipt: Receipt[Any]) -> models.Taken:
 
 def _result(served: Served, workflow: str, end: Any) -> Any:
     """Return the result of a workflow, as its style gives it and as it may be shown."""
-    style, document = served.app.registry.workflows[workflow].workflow, _document(served, end)
+    style, document = internals_of(served.app).registry.workflows[workflow].workflow, _document(served, end)
     if style.result_of(end) is end:
         return document
     kind = cast("type[Any]", type(end))
@@ -128,5 +129,5 @@ def _document(served: Served, message: Any) -> Any:
     """Return a message as it is stored; None stays None."""
     if message is None:
         return None
-    encoded = served.app.registry.codec.encode(message)
+    encoded = internals_of(served.app).registry.codec.encode(message)
     return served.body(encoded.name, encoded.body)

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.telemetry.instruments import Instruments
 from mainspring.telemetry.w3c import trace_of
 from mainspring.web.asgi import App, Message, Receive, Scope, Send, headers_of
@@ -27,7 +28,7 @@ class Observing:
         self._observed = observed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        telemetry = self._observed.telemetry
+        telemetry = internals_of(self._observed).telemetry
         if telemetry is None or scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from mainspring.analysis.reading.model import shortened
 from mainspring.analysis.replay.branches import Branch
 from mainspring.analysis.replay.changes import state_change
+from mainspring.app.internals import internals_of
 from mainspring.app.viewing import event_view
 from mainspring.core.changes import NOTHING
 from mainspring.core.events import StreamEvent
@@ -45,7 +46,7 @@ async def opened(served: Served, workflow: str, id: str, done: str) -> Opened:
     """Return an instance whose history is kept and whose code this app has; else say that it cannot be `done`."""
     app, ref = served.app, Ref(workflow, id)
     found = await loaded(app, workflow, id, events=0)
-    known = app.registry.workflows.get(workflow)
+    known = internals_of(app).registry.workflows.get(workflow)
     if known is None:
         raise OperationError(str(ref), f"cannot be {done}: this app has no {workflow}", "Serve an app that has it.")
     refuse_unkept(found, f"cannot be {done}")

@@ -18,6 +18,7 @@ from mainspring.analysis.export.redaction import MARKER, Redaction
 from mainspring.analysis.export.viewed_store import viewed
 from mainspring.analysis.reading.model import Machine
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.search import Search, filter_of
 from mainspring.codec.strict import scan
 from mainspring.engine.inputs.envelopes import checked_actor
@@ -169,7 +170,7 @@ class Served:
         self.live = Live(app, self.shown, beside=self.slow.beside)
         self._machines: dict[str, Machine] = {}
         self.redaction = Redaction(payloads=True, fields=redact)
-        self.redaction.check(app.registry)
+        self.redaction.check(internals_of(app).registry)
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
         """What routes want to be done before the app stops."""
 
@@ -203,7 +204,7 @@ class Served:
     @property
     def store(self) -> Store:
         """The app's store, in which errors are found and read as they may be shown."""
-        return self.view(self.app.engine.store)
+        return self.view(internals_of(self.app).engine.store)
 
     def view(self, store: Store) -> Store:
         """Return any store so."""

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.handlers.threads import Threads
 from mainspring.port.store import Store
 from mainspring.web.problems import Problem, Refusal
@@ -132,11 +133,11 @@ class Slow:
             self._kept.popitem(last=False)
 
     async def _read(self, ask: Ask[T]) -> T:
-        store = self._app.another_store()
+        store = internals_of(self._app).another_store()
         try:
             if store is None:
                 async with asyncio.timeout(self._limit_seconds):
-                    return await ask(self._app.engine.store)
+                    return await ask(internals_of(self._app).engine.store)
             # The time limit is inside, so that the thread is free when it is over.
             reading = self._threads.run(lambda: asyncio.run(_reading(store, ask, self._limit_seconds)))
             return await asyncio.wrap_future(reading)

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from mainspring.analysis.stuck.held import told_by
-from mainspring.app.observing import exposition
+from mainspring.app.internals import internals_of
 from mainspring.app.schedules import MOST_NEXT
+from mainspring.app.scraping import exposition
 from mainspring.core.messages import type_of
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.registry import WorkflowEntry, is_internal
@@ -68,7 +69,9 @@ def routes(served: Served) -> APIRouter:
     )
     async def workflows() -> Response:
         """Return the workflows of this app."""
-        return answer([_workflow(entry) for entry in app.registry.entries() if not is_internal(entry.name)])
+        return answer(
+            [_workflow(entry) for entry in internals_of(app).registry.entries() if not is_internal(entry.name)]
+        )
 
     @router.get(
         "/workers",
@@ -78,7 +81,7 @@ def routes(served: Served) -> APIRouter:
     )
     async def workers() -> Response:
         """Return the workers that are registered; one whose lease is over is about to be relieved."""
-        store = app.engine.store
+        store = internals_of(app).engine.store
         return answer([_worker(row, store.now_us()) for row in await store.workers()])
 
     @router.get(

@@ -10,6 +10,7 @@ from msgspec.structs import asdict, replace
 from pydantic import ConfigDict, Field
 
 from mainspring.analysis.export.redaction import MARKER
+from mainspring.app.internals import internals_of
 from mainspring.app.tasks import MOST_PICKED
 from mainspring.errors import SettingError
 from mainspring.views import Form, FormField, Task, TaskOutcome
@@ -158,7 +159,7 @@ def _answering(router: APIRouter, served: Served) -> None:
     answered = {200: told(TaskOutcome), **responses(401, 403, 404, 409, 422, 503)}
 
     def outcome_of(outcome: TaskOutcome) -> Response:
-        encoded = None if outcome.message is None else served.app.registry.codec.encode(outcome.message)
+        encoded = None if outcome.message is None else internals_of(served.app).registry.codec.encode(outcome.message)
         message = None if encoded is None else served.body(encoded.name, encoded.body)
         return answer(replace(outcome, message=message))
 

@@ -25,6 +25,7 @@ from mainspring.analysis.replay.explain import Explanation, explain
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.replay.travel import EVENTS_PER_PAGE, stream_turns
 from mainspring.app.given import LARGEST
+from mainspring.app.internals import internals_of
 from mainspring.app.outside import read_message
 from mainspring.app.viewing import event_view
 from mainspring.core.story import Entry
@@ -225,7 +226,7 @@ async def _page(served: Served, found: Opened, after: int, most: int, *, explain
 
 async def _walked(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> Walker:
     """Walk through a stream from its beginning, in a thread, until there is enough or its end."""
-    store, version = served.app.engine.store, 0
+    store, version = internals_of(served.app).engine.store, 0
     journey = Journey(found.entry, found.ref, await stream_turns(store, found.ref))
     walker = Walker(served, found, journey, after, most, explained)
     while not walker.over and (page := await store.stream(found.ref, version, EVENTS_PER_PAGE)):
@@ -259,7 +260,7 @@ async def _explained(served: Served, found: Opened, at: int | None) -> models.Ex
 async def _last_input(served: Served, found: Opened) -> int:
     """Return the version of the last input; 1 if there is none."""
     version, last = 0, 1
-    while page := await served.app.engine.store.outlines([(found.row.key, version)], EVENTS_PER_PAGE):
+    while page := await internals_of(served.app).engine.store.outlines([(found.row.key, version)], EVENTS_PER_PAGE):
         version = page[-1][1]
         last = max([last, *(outline[1] for outline in page if outline[2] in INPUTS)])
     return last
@@ -288,10 +289,10 @@ async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> models.C
     if found.row.version > EVENTS_MOST:
         problem = f"has {found.row.version:,} events; {EVENTS_MOST:,} can be told otherwise"
         raise OperationError(str(found.ref), problem, "Choose a shorter one.")
-    rows = live(await whole_stream(app.engine.store, found.ref))
+    rows = live(await whole_stream(internals_of(app).engine.store, found.ref))
     changed = Edit(edit.what, edit.at, _message(served, found, rows, edit))
-    until_us = app.engine.store.now_us() + round(edit.ahead_days * DAY_US)
-    silent = silent_commands(app.registry)
+    until_us = internals_of(app).engine.store.now_us() + round(edit.ahead_days * DAY_US)
+    silent = silent_commands(internals_of(app).registry)
 
     def compared() -> models.CounterfactualDocument:
         return _document(served, found, counterfactual(entry, found.ref, rows, changed, until_us, silent))

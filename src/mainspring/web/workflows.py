@@ -18,6 +18,7 @@ from mainspring.analysis.diagram.svg import to_svg
 from mainspring.analysis.documentation.subject import Subject, subject_of
 from mainspring.analysis.lint.rules import Finding
 from mainspring.analysis.reading.model import shortened
+from mainspring.app.internals import internals_of
 from mainspring.app.search import filter_of
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.web import models
@@ -126,9 +127,9 @@ def _reading(router: APIRouter, served: Served) -> None:
 
 def entry_of(served: Served, name: str) -> WorkflowEntry:
     """Return the workflow of a name."""
-    entry = served.app.registry.workflows.get(name)
+    entry = internals_of(served.app).registry.workflows.get(name)
     if entry is None or is_internal(name):
-        known = ", ".join(sorted(each for each in served.app.registry.workflows if not is_internal(each)))
+        known = ", ".join(sorted(each for each in internals_of(served.app).registry.workflows if not is_internal(each)))
         detail = f"There is no workflow {name}. This app has {known or 'none'}."
         raise Refusal(Problem(404, "no such workflow", detail, "NoSuchWorkflow"))
     return entry
@@ -144,7 +145,7 @@ async def _diagram(
     ignored: bool,
 ) -> Diagram:
     # What only older code knew can still be drawn from what it left behind.
-    unknown = source == "history" and name not in served.app.registry.workflows
+    unknown = source == "history" and name not in internals_of(served.app).registry.workflows
     entry = None if unknown else entry_of(served, name)
     machine = None
     if entry is not None and source != "history":

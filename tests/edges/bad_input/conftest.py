@@ -11,6 +11,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.app.blocking import Blocking, EventLoopThread
+from mainspring.app.internals import internals_of
 from tests.edges.bad_input.misbehaving import Desk, Go, Note, desk
 from tests.support.postgres.server import Unavailable, postgres_url
 from tests.support.waiting import until
@@ -68,7 +69,9 @@ class Office:
 
         async def read() -> Any:
             rows = await self.app.instances(limit=10_000)
-            letters = [(letter.id, letter.body) for letter in await self.app.engine.store.dead_letters(10_000)]
+            letters = [
+                (letter.id, letter.body) for letter in await internals_of(self.app).engine.store.dead_letters(10_000)
+            ]
             tasks = [task.id for task in await self.app.tasks.list(limit=10_000)]
             waiting = [await self.app.instance_at(f"{row.workflow}/{row.id}").waiting() for row in rows]
             return rows, letters, tasks, waiting

@@ -138,7 +138,7 @@ def desk(app: Mainspring) -> Mainspring:
         result: Any = None if handle is None else handle(command)
         return await result if hasattr(result, "__await__") else result
 
-    @app.projection(key=lambda entry: entry.instance, workflows=[Desk])
+    @app.projections.add(key=lambda entry: entry.instance, workflows=[Desk])
     def moves(document: Open | None, entry: FeedEntry) -> Open | None:
         return Open((document or Open()).notes + 1)
 

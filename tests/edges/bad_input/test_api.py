@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.errors import (
     EncodeError,
@@ -370,7 +371,7 @@ def test_a_task_goes_to_nobody_who_cannot_be_named(office: Office, case: Case) -
 
 
 def test_a_type_or_version_that_nobody_knows_is_told(office: Office) -> None:
-    codec = office.app.registry.codec
+    codec = internals_of(office.app).registry.codec
     for name, version in (("Nope", 1), ("Note", 99), ("Note", 0), ("Note", -1)):
         with pytest.raises(UnknownTypeError):
             codec.decode_outside(name, version, b'{"id":"bad"}')

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.group import commands
 from mainspring.codec import Codec
 from mainspring.errors import CodecError
@@ -25,7 +26,7 @@ app = desk(Mainspring("sqlite:///desk.db"))
 
 @pytest.fixture(scope="module")
 def codec() -> Codec:
-    return desk(Mainspring("memory://")).registry.codec
+    return internals_of(desk(Mainspring("memory://"))).registry.codec
 
 
 @pytest.fixture

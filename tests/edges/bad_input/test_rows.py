@@ -14,6 +14,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.core import events
 from mainspring.engine.recording import event_rows
 from mainspring.errors import DamagedRecordError, MainspringError, NewerTypeError, UnknownTypeError, WiringError
@@ -211,7 +212,7 @@ def test_a_dead_letter_that_was_edited_hides_no_other(
 
 async def append(app: Mainspring, id: str, row: EventRow, **more: Any) -> None:
     """Append a row to a stream as a store itself would."""
-    store = app.engine.store
+    store = internals_of(app).engine.store
     instance = await app.instance(Desk, id).row()
     [outcome] = await store.commit(
         0,
@@ -229,7 +230,7 @@ async def append(app: Mainspring, id: str, row: EventRow, **more: Any) -> None:
         ],
     )
     assert isinstance(outcome, Committed)
-    app.engine.stepper.lanes.forget(Ref("Desk", id))  # as if another process had written it
+    internals_of(app).engine.stepper.lanes.forget(Ref("Desk", id))  # as if another process had written it
 
 
 NEWER: Final = {
@@ -300,7 +301,7 @@ def test_an_input_that_makes_no_sense_suspends_its_instance(office: Office, what
     id = f"waiting {what}"
     office.run(office.app.send(Go(id)))
     row = InputRow("Desk", id, "x", kind, "Note", 1, body, 0, context)
-    office.run(office.app.engine.store.commit(0, [Unit("Desk", id, accepts=(row,))]))
+    office.run(internals_of(office.app).engine.store.commit(0, [Unit("Desk", id, accepts=(row,))]))
     office.run(wake(office.app))
     instance = office.app.instance(Desk, id)
 
@@ -316,7 +317,7 @@ def test_an_input_that_makes_no_sense_suspends_its_instance(office: Office, what
 
 async def wake(app: Mainspring) -> None:
     """Let the claims look now."""
-    app.engine.wakeups.due_at(0)
+    internals_of(app).engine.wakeups.due_at(0)
 
 
 def test_an_output_of_an_unknown_kind_is_a_dead_letter(office: Office) -> None:
@@ -358,7 +359,11 @@ def test_a_snapshot_of_other_code_is_not_used(office: Office) -> None:
 def test_a_dead_letter_that_makes_no_sense_stays_one(
     office: Office, letter: DeadLetter, error: type[MainspringError]
 ) -> None:
-    office.run(office.app.engine.store.commit(0, [Unit(letter.workflow, letter.instance, dead_letters=(letter,))]))
+    office.run(
+        internals_of(office.app).engine.store.commit(
+            0, [Unit(letter.workflow, letter.instance, dead_letters=(letter,))]
+        )
+    )
     [found] = [
         each
         for each in office.run(office.app.dead_letters(1_000))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.brokers import Brokers
 from mainspring.brokers.memory import MemoryBroker
 from mainspring.errors import MainspringError, SettingError, WiringError
@@ -64,7 +65,7 @@ def test_a_file_says_which_type_goes_to_which_endpoint_at_which_broker(tmp_path:
             await broker.publish([message("orders.in", "1", PlaceOrder("o-1", 1))])
             await until(lambda: broker.log("payments.in"))
             await drained(broker, "orders.in", "shop-eu")
-            assert app.services.sources["orders"].figures.group == "shop-eu"
+            assert internals_of(app).services.sources["orders"].figures.group == "shop-eu"
 
     asyncio.run(main())
 
@@ -77,7 +78,7 @@ def test_the_table_on_the_page_fits_its_app() -> None:
     brokers.configure(tomllib.loads(table))
     brokers.prepare()
 
-    assert set(app.services.sources) == {"orders", "paid"}
+    assert set(internals_of(app).services.sources) == {"orders", "paid"}
 
 
 MAIN = {"main": {"url": "memory://"}}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.brokers.memory import MemoryBroker
 from mainspring.brokers.port import Delivery, Outgoing
 from mainspring.brokers.wire import incoming, outgoing
@@ -79,13 +80,13 @@ def test_nothing_is_acknowledged_and_nothing_more_is_read_while_the_store_is_in_
         broker, store = memory(), Troubled()
         shop, _ = orders("memory://", broker, store=store)
         async with shop:
-            await until(lambda: shop.services.sources["orders"].figures.state == "running")
+            await until(lambda: internals_of(shop).services.sources["orders"].figures.state == "running")
             store.trouble = "all"
             await broker.publish(remarks(3))
             await until(lambda: store.refused)
             await broker.publish(remarks(3, "o-2"))
             assert await broker.lag("orders.in", "shop") == 8
-            assert shop.services.sources["orders"].figures.received == 0
+            assert internals_of(shop).services.sources["orders"].figures.received == 0
             store.trouble = None
             await drained(broker, "orders.in")
             assert await collected(shop) == await collected(shop, "o-2") == ["0", "1", "2"]
@@ -141,7 +142,7 @@ def test_what_was_accepted_and_not_acknowledged_is_a_duplicate_when_it_comes_aga
         await broker.publish(remarks(4))
         async with shop:
             await drained(broker, "orders.in")
-            figures = shop.services.sources["orders"].figures
+            figures = internals_of(shop).services.sources["orders"].figures
             assert (figures.received, figures.duplicates, figures.accepted) == (5, 5, 0)
             assert await collected(shop) == ["0", "1", "2", "3"]
             assert await shop.dead_letters() == []
@@ -219,8 +220,8 @@ def test_an_event_that_every_route_skips_is_counted_and_a_command_is_kept() -> N
             asked = message("orders.in", "2", nobodys, kind="command")
             await broker.publish([message("orders.in", "1", nobodys, kind="event"), asked])
             await drained(broker, "orders.in")
-            await until(lambda: shop.services.sources["orders"].figures.undelivered)
-            assert shop.services.sources["orders"].figures.skipped == 1
+            await until(lambda: internals_of(shop).services.sources["orders"].figures.undelivered)
+            assert internals_of(shop).services.sources["orders"].figures.skipped == 1
             (letter,) = await shop.dead_letters()
             assert letter.message_id == "/door#2"
 
@@ -254,7 +255,7 @@ def test_the_result_of_a_command_counts_once_though_its_service_names_it_otherwi
             await drained(broker, "payments.out")
             story = [entry.event for entry in await shop.instance(Orders, "o-1").stream()]
             assert story.count(Received(charged)) == 1
-            await until(lambda: shop.services.sources["paid"].figures.duplicates)
+            await until(lambda: internals_of(shop).services.sources["paid"].figures.duplicates)
 
     asyncio.run(main())
 
@@ -265,7 +266,7 @@ def test_a_source_connects_again_when_its_broker_is_back() -> None:
         broker.down = True
         shop, _ = orders("memory://", broker)
         async with shop:
-            source = shop.services.sources["orders"]
+            source = internals_of(shop).services.sources["orders"]
             await until(lambda: source.figures.state == "failing")
             assert "is down" in (source.figures.error or "")
             broker.down = False
@@ -281,13 +282,13 @@ def test_a_pause_is_kept_and_seen_by_every_process() -> None:
         broker, store = memory(), MemoryStore(SystemClock())
         shop, _ = orders("memory://", broker, store=store)
         async with shop:
-            source = shop.services.sources["orders"]
+            source = internals_of(shop).services.sources["orders"]
             await source.pause("the warehouse moves", actor="ann")
             await until(lambda: source.figures.state == "paused")
             await broker.publish(remarks(2))
         other, _ = orders("memory://", broker, store=store)
         async with other:
-            source = other.services.sources["orders"]
+            source = internals_of(other).services.sources["orders"]
             await until(lambda: source.figures.state == "paused")
             assert await source.paused() == "the warehouse moves (ann)"
             assert await source.lag() == 3
@@ -322,7 +323,7 @@ def test_a_broker_is_not_closed_while_another_source_asks_it() -> None:
         broker = Closing()
         shop, _ = orders("memory://", broker)
         await shop.start(work=False)
-        sources = shop.services.sources
+        sources = internals_of(shop).services.sources
         slow = asyncio.ensure_future(sources["paid"].lag())
         await broker.asked.wait()
         assert await sources["orders"].lag() == 0

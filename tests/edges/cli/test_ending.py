@@ -54,7 +54,8 @@ ONCE_KEPT_SECONDS = 20
 
 def stubborn(folder: Path, how: str, behind_drain_seconds: float) -> None:
     """Write the module `stubborn`, whose handler does not end."""
-    use = f"ending.BEHIND_DRAIN_SECONDS = {behind_drain_seconds}\ndel app.registry.handlers['ChargeCard']\n"
+    use = f"ending.BEHIND_DRAIN_SECONDS = {behind_drain_seconds}\n"
+    use += "from mainspring.app.internals import internals_of\ndel internals_of(app).registry.handlers['ChargeCard']\n"
     (folder / "stubborn.py").write_text(STUBBORN + use + f"app.handler(name='charge')({how}())\n")
 
 

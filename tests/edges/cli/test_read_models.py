@@ -55,7 +55,7 @@ class Sales(Workflow[Place, Placed, Nothing]):
 app = Mainspring("sqlite:///readers.db")
 app.add(Sales())
 
-@app.projection(name="sales", key=lambda entry: entry.input and entry.input.customer)
+@app.projections.add(name="sales", key=lambda entry: entry.input and entry.input.customer)
 def sales(document: Placed | None, entry: FeedEntry) -> Placed | None:
     if entry.input.amount == 13 and not Path("mended").exists():
         raise ValueError("unlucky")

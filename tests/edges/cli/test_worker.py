@@ -173,9 +173,10 @@ def test_a_worker_whose_app_cannot_start_says_why(start: Start, folder: Path) ->
 
 HOSTILE = """
 from mainspring import Retry
+from mainspring.app.internals import internals_of
 from shop import app
 
-app.registry.handlers.pop("ChargeCard")
+internals_of(app).registry.handlers.pop("ChargeCard")
 
 @app.handler(retry=Retry(max_attempts=1))
 async def charge(command: __import__("shop").ChargeCard) -> None:

@@ -20,6 +20,7 @@ from fastapi.responses import PlainTextResponse
 
 from examples.frameworks import orders
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.publication import PUBLICATION, publication_of
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import DuplicateIdError, SettingError, WiringError
@@ -343,7 +344,9 @@ def test_two_first_requests_that_publish_for_subscribers_both_do(monkeypatch: py
 
     monkeypatch.setattr("mainspring.engine.registry.publication_of", slow)
     threads = [
-        threading.Thread(target=lambda: instances.extend(p.ref.workflow for p in app.envelopes.published(Place("o-1"))))
+        threading.Thread(
+            target=lambda: instances.extend(p.ref.workflow for p in internals_of(app).envelopes.published(Place("o-1")))
+        )
         for _ in range(2)
     ]
     for thread in threads:

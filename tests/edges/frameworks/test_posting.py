@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.posting import Posted
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import EncodeError, InvalidIdError, OperationError, PostingError, WiringError
@@ -278,7 +279,7 @@ def test_a_connection_to_another_database_is_refused(url: str) -> None:
     async def main() -> None:
         # The same connection; but the app means a database that it does not lead to.
         app = shop(url.replace(f"/{Address(url).database}?", "/elsewhere?"))
-        assert app.url != url
+        assert internals_of(app).url != url
         async with connected(url) as connection, connection.transaction():
             with pytest.raises(PostingError, match="leads to another database than the app's, which is 'elsewhere'"):
                 await app.post(Place("o-1"), connection)
@@ -339,7 +340,7 @@ async def one_order(app: Mainspring, pool: Any, number: int) -> None:
     async with pool.acquire() as connection:
         transaction = connection.transaction()
         await transaction.start()
-        await connection.execute(f"INSERT INTO {table_of(app.url)} VALUES ($1)", f"o-{number}")
+        await connection.execute(f"INSERT INTO {table_of(internals_of(app).url)} VALUES ($1)", f"o-{number}")
         await app.post(Place(f"o-{number}"), connection)
         await (transaction.rollback() if number % 3 == 0 else transaction.commit())
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mainspring.app.observing import exposition
+from mainspring.app.scraping import exposition
 from mainspring.port.ids import plain
 from mainspring.port.records import Committed, Relayed, Unit
 from mainspring.sealing import Compressed

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.handlers.handler import LONGEST_TRANSACTION
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import (
@@ -51,13 +52,13 @@ class Wrong(Exception):  # noqa: N818  a test's own
 
 
 async def place(app: Mainspring, transaction: Any, order: str, **options: Any) -> Any:
-    await transaction.execute(f"INSERT INTO {table_of(app.url)} (id) VALUES ($1)", order)  # noqa: S608  our own name
+    await transaction.execute(f"INSERT INTO {table_of(internals_of(app).url)} (id) VALUES ($1)", order)  # noqa: S608  our own name
     return transaction.send(Place(order), **options)
 
 
 async def rows(app: Mainspring) -> set[str]:
     async with app.transaction() as transaction:
-        found = await transaction.fetch(f"SELECT id FROM {table_of(app.url)}")  # noqa: S608  our own name
+        found = await transaction.fetch(f"SELECT id FROM {table_of(internals_of(app).url)}")  # noqa: S608  our own name
     return {row["id"] for row in found}
 
 
@@ -182,7 +183,7 @@ def test_one_whose_turn_does_not_come_is_told_so(make_shop: MakeShop, monkeypatc
         app = make_shop()
         async with app, AsyncExitStack() as before:
             # As many as there may be at once: one on SQLite, all but two connections on PostgreSQL.
-            for _ in range(1 if app.url.startswith("sqlite") else 3):
+            for _ in range(1 if internals_of(app).url.startswith("sqlite") else 3):
                 await before.enter_async_context(app.transaction())
             with monkeypatch.context() as patch:
                 patch.setattr("mainspring.app.transactions.TURN_SECONDS", 0.05)
@@ -227,7 +228,7 @@ def test_who_is_cancelled_while_it_commits_leaves_nothing_half_done(make_shop: M
 
 def test_without_an_event_loop(make_shop: MakeShop) -> None:
     app = make_shop()
-    table = table_of(app.url)
+    table = table_of(internals_of(app).url)
     with app.blocking() as blocking:
         with blocking.transaction() as transaction:
             transaction.execute(f"INSERT INTO {table} (id) VALUES ($1)", "o-1")  # noqa: S608  our own name
@@ -305,7 +306,7 @@ class Forgetful:
 
 def test_a_message_that_cannot_be_sealed_undoes_it_and_keeps_nobody_waiting(make_shop: MakeShop) -> None:
     async def main() -> None:
-        app = shop(make_shop().url, seal=Forgetful())
+        app = shop(internals_of(make_shop()).url, seal=Forgetful())
         async with app:
             for _ in range(2 * DEFAULT_CONNECTIONS):  # more than there are connections to be lent
                 with pytest.raises(StoreError, match=r"Orders/o-2 cannot be sealed .*Correct the seal"):
@@ -335,9 +336,9 @@ class Keyed(Forgetful):
 
 def test_the_same_message_under_a_newer_key_is_not_called_another_one(make_shop: MakeShop) -> None:
     async def main() -> None:
-        async with shop(make_shop().url, seal=Keyed(b"1")) as app:
+        async with shop(internals_of(make_shop()).url, seal=Keyed(b"1")) as app:
             await app.send(Place("o-1"), id="m-1")
-        async with shop(app.url, seal=Keyed(b"2")) as app:
+        async with shop(internals_of(app).url, seal=Keyed(b"2")) as app:
             with pytest.raises(LendingError, match=r"has the message m-1 already, .* without this message"):
                 await sends(app, 1)
             with pytest.raises(DuplicateIdError):

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import astuple, replace
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.undelivered import undelivered_in
 from mainspring.brokers.nats_publishing import _outcome  # pyright: ignore[reportPrivateUsage]  what it reads
 from mainspring.codec.wire import WireEnvelope
@@ -51,7 +52,7 @@ def _remote() -> Callable[[bytes], object]:
     """Return what reads an answer: a line with its status and when to try again, and the body behind it."""
     service = Service(Mainspring("memory://"), URL)
     declared = type_of(CountedThrice)
-    service._app.registry.codec.register(CountedThrice)  # noqa: SLF001  what it reads
+    internals_of(service._app).registry.codec.register(CountedThrice)  # noqa: SLF001  what it reads
 
     def read(data: bytes) -> object:
         head, _, body = data.partition(b"\n")
@@ -66,13 +67,15 @@ def _remote() -> Callable[[bytes], object]:
 
 def kept_readers(exchange: Exchange) -> list[Reader]:
     """Return those of what is kept."""
-    codec = exchange.app.registry.codec
+    codec = internals_of(exchange.app).registry.codec
 
     def reply(data: bytes) -> str:
         async def remembered(_: str) -> Remembered:
             return Remembered("reply:r-1", "CountedThrice", 1, data, 0)
 
-        replies: Any = SimpleNamespace(_store=SimpleNamespace(remembered=remembered), _registry=exchange.app.registry)
+        replies: Any = SimpleNamespace(
+            _store=SimpleNamespace(remembered=remembered), _registry=internals_of(exchange.app).registry
+        )
         return str(exchange.run(Replies.kept(replies, "r-1"))[0])
 
     def undelivered(data: bytes) -> object:

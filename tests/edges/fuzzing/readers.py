@@ -17,6 +17,7 @@ from mainspring.analysis.export.stream_file import read_file
 from mainspring.analysis.what_if.file_check import check_file
 from mainspring.app.arrivals import Arrivals
 from mainspring.app.histories import held, read_histories
+from mainspring.app.internals import internals_of
 from mainspring.app.search import read_condition, read_moment
 from mainspring.app.signatures import GitHub, Hmac, StandardWebhooks, Stripe, keys_of
 from mainspring.brokers.kafka_subscription import KafkaSubscription
@@ -108,7 +109,7 @@ async def _exposed(_: str) -> tuple[bytes, str]:
 
 
 def _wire(exchange: Exchange) -> list[Reader]:
-    codec, all_kinds = exchange.app.registry.codec, codec_for(Everything)
+    codec, all_kinds = internals_of(exchange.app).registry.codec, codec_for(Everything)
     return [
         Reader("envelope", read_envelope, (CodecError,)),
         Reader("envelopes", read_envelopes, (CodecError,)),
@@ -209,7 +210,7 @@ def _files(folder: Path) -> list[Reader]:
         return f"{report.safe} {sorted({each.why[:40] for each in report.unchecked})}"
 
     def held_again(path: Path) -> str:
-        return str([one.changed is not None for one in held(app.registry, read_histories(path), path)])
+        return str([one.changed is not None for one in held(internals_of(app).registry, read_histories(path), path)])
 
     app = Mainspring("memory://")
     app.add(Counter(), LeaveRequests())
@@ -252,7 +253,7 @@ def _texts() -> list[Reader]:
 
 
 def _stored(folder: Path, app: Mainspring) -> list[Reader]:
-    recorder = app.registry.workflows["Counter"].recorder
+    recorder = internals_of(app).registry.workflows["Counter"].recorder
     sealed, by_file = Encrypted(StaticKeys({"k-1": KEY})), Encrypted(FileKeys(folder / "keys"))
 
     def text(read: Callable[[str], object]) -> Callable[[bytes], object]:

@@ -17,6 +17,7 @@ from msgspec import json
 from mainspring import Mainspring, Retry
 from mainspring.app.answers import take_envelope
 from mainspring.app.arrivals import Arrivals
+from mainspring.app.internals import internals_of
 from mainspring.app.signatures import StandardWebhooks, keys_of
 from mainspring.codec.wire import read_envelope, schema
 from mainspring.errors import InstanceFailedError, SettingError, WiringError
@@ -376,7 +377,7 @@ def test_a_command_has_one_handler_here_or_elsewhere(tmp_path: Path) -> None:
         payments.handles(ChargeCard)
     with pytest.raises(WiringError, match="Leave batch"):
         payments.handles(CardCharged, batch=10)
-    assert app.registry.handlers["ChargeCard"].result_types == [CardCharged]
+    assert internals_of(app).registry.handlers["ChargeCard"].result_types == [CardCharged]
 
 
 def test_a_service_that_is_not_public_is_not_called(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from opentelemetry.trace import SpanKind
 
 from mainspring import Context, Decisions, Event, Mainspring, Workflow
-from mainspring.app.observing import exposition
+from mainspring.app.internals import internals_of
+from mainspring.app.scraping import exposition
 from mainspring.brokers.brokers import Brokers
 from mainspring.brokers.memory import MemoryBroker
 from tests.edges.telemetry.order_of_every_kind import Charge, Ordered, PlaceOrder, shop
@@ -49,7 +50,7 @@ def test_a_message_carries_the_trace_it_came_with_whether_or_not_anything_is_tra
 
     async def send(app: Mainspring) -> None:
         async with app:
-            intake = app.engine.intake
+            intake = internals_of(app).engine.intake
             pending = intake.envelop(PlaceOrder("o-1"), intake.taker(PlaceOrder("o-1")), trace=carried)
             assert pending is not None
             await intake.answered(pending)
@@ -89,7 +90,7 @@ def test_a_trace_goes_on_in_another_service_behind_a_broker() -> None:
         async with orders, counting:
             await orders.send(PlaceOrder("o-1"), id="checkout-1")
             await until(lambda: bool(spans.of("Ordered", "step Tally")))
-            await until(lambda: counting.services.sources["ordered"].figures.accepted == 1)
+            await until(lambda: internals_of(counting).services.sources["ordered"].figures.accepted == 1)
             scraped = (await exposition(counting))[0].decode()
             assert 'mainspring_source_messages_total{outcome="accepted",source="ordered"} 1.0' in scraped
             assert 'mainspring_source_failing{source="ordered"} 0.0' in scraped
@@ -113,13 +114,17 @@ def test_whoever_stops_waiting_for_messages_of_a_source_ends_their_spans(monkeyp
 
     async def main() -> None:
         async with app:
-            intake, commit, go_on = app.engine.intake, app.engine.store.commit, asyncio.Event()
+            intake, commit, go_on = (
+                internals_of(app).engine.intake,
+                internals_of(app).engine.store.commit,
+                asyncio.Event(),
+            )
 
             async def slow(*given: Any) -> Any:
                 await go_on.wait()
                 return await commit(*given)
 
-            monkeypatch.setattr(app.engine.store, "commit", slow)
+            monkeypatch.setattr(internals_of(app).engine.store, "commit", slow)
             batch = [intake.sent(PlaceOrder(f"o-{number}")) for number in range(3)]
             waiting = asyncio.create_task(intake.each_answered(batch))
             await asyncio.sleep(0)
@@ -163,7 +168,7 @@ def test_a_trace_that_nobody_can_read_is_passed_over() -> None:
 
     async def main() -> None:
         async with app:
-            intake = app.engine.intake
+            intake = internals_of(app).engine.intake
             pending = intake.envelop(PlaceOrder("o-1"), intake.taker(PlaceOrder("o-1")), trace="of some other kind")
             assert pending is not None
             await intake.answered(pending)

@@ -11,7 +11,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
 from mainspring import Breaker, Mainspring, Retry
-from mainspring.app.observing import exposition
+from mainspring.app.internals import internals_of
+from mainspring.app.scraping import exposition
 from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import OperationError, SettingError, WiringError
@@ -55,9 +56,10 @@ async def scraped(app: Mainspring) -> Samples:
 
 
 def app_instruments(app: Mainspring) -> Instruments:
-    assert app.telemetry is not None
-    assert app.telemetry.instruments is not None
-    return app.telemetry.instruments
+    telemetry = internals_of(app).telemetry
+    assert telemetry is not None
+    assert telemetry.instruments is not None
+    return telemetry.instruments
 
 
 def stepped(app: Mainspring) -> float:
@@ -224,7 +226,7 @@ def test_the_database_is_looked_at_once_for_many_who_scrape_and_not_again_at_onc
 
     async def main() -> None:
         async with app:
-            stats = app.engine.store.stats
+            stats = internals_of(app).engine.store.stats
 
             async def counted() -> Stats:
                 looks.append(clock.now_us())
@@ -233,7 +235,7 @@ def test_the_database_is_looked_at_once_for_many_who_scrape_and_not_again_at_onc
                     raise ConnectionError("the database is away")
                 return await stats()
 
-            monkeypatch.setattr(app.engine.store, "stats", counted)
+            monkeypatch.setattr(internals_of(app).engine.store, "stats", counted)
             await asyncio.gather(*(scraped(app) for _ in range(10)))
             assert len(looks) == 1
             clock.advance(4)
@@ -358,7 +360,7 @@ def test_an_app_that_counts_nothing_says_how_to_turn_it_on() -> None:
 
 def test_the_environment_turns_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAINSPRING_TELEMETRY", " metrics, logs ")
-    telemetry = Mainspring("memory://").telemetry
+    telemetry = internals_of(Mainspring("memory://")).telemetry
     assert telemetry is not None
     assert (telemetry.tracing, telemetry.exposes, telemetry.logs) == (None, True, True)
     monkeypatch.setenv("MAINSPRING_TELEMETRY", "tracing")
@@ -417,14 +419,14 @@ def test_a_reply_to_another_service_that_its_instance_was_cancelled_over_is_coun
         begun.set()
         await asyncio.Event().wait()
 
-    app.registry.reply_handlers["warehouse"] = Handler(bring, HandlerOptions(name="bring"))
+    internals_of(app).registry.reply_handlers["warehouse"] = Handler(bring, HandlerOptions(name="bring"))
 
     async def nothing_left() -> bool:
         return (await app.stats()).outbox == 0
 
     async def main() -> None:
         async with app:
-            intake, entry = app.engine.intake, app.registry.workflows["Stock"]
+            intake, entry = internals_of(app).engine.intake, internals_of(app).registry.workflows["Stock"]
             asked = intake.envelop(Reserve("r-1"), entry, reply_to="endpoint:warehouse:Orders/o-1")
             assert asked is not None
             await intake.answered(asked)

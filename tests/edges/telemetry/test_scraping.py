@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from mainspring import Mainspring
-from mainspring.app.observing import exposition
+from mainspring.app.internals import internals_of
+from mainspring.app.scraping import exposition
 from mainspring.errors import SettingError, WiringError
 from mainspring.telemetry.scraping import HEAD_BYTES, REQUESTS_AT_ONCE, Scraped
 from mainspring.web.api import api
@@ -27,7 +28,7 @@ TOKEN = "a-token-that-is-long-enough"  # noqa: S105  of a test
 @asynccontextmanager
 async def scraped(app: Mainspring, token: str | None = None) -> AsyncGenerator[tuple[Scraped, httpx.AsyncClient]]:
     service = Scraped(lambda accept: exposition(app, accept), token=token)
-    app.services.add(service)
+    internals_of(app).services.add(service)
     async with app, httpx.AsyncClient(timeout=PATIENCE_SECONDS) as client:
         yield service, client
 
@@ -149,11 +150,11 @@ def test_a_port_that_is_taken_is_told_and_leaves_nothing_running() -> None:
     async def main() -> None:
         async with scraped(first) as (service, _):
             port = urlsplit(service.address).port or 0
-            second.services.add(Scraped(lambda accept: exposition(second, accept), port=port))
+            internals_of(second).services.add(Scraped(lambda accept: exposition(second, accept), port=port))
             with pytest.raises(SettingError, match="Choose another port"):
                 await second.start()
             with pytest.raises(WiringError, match="not running"):
-                _ = second.engine
+                _ = internals_of(second).engine
 
     run(main)
 

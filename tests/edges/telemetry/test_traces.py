@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.trace import SpanKind, StatusCode
 
 from mainspring import Complete, Context, Decisions, Event, Mainspring, Retry, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime
 from mainspring.stores.memory import MemoryStore
 from mainspring.telemetry.tracing import Tracing, context_of
@@ -389,7 +390,7 @@ def test_a_simulation_makes_no_spans() -> None:
 
     run(main)
     assert spans.all == ()
-    assert app.telemetry is not None
+    assert internals_of(app).telemetry is not None
 
 
 @dataclass(frozen=True)

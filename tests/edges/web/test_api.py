@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from msgspec import convert, json
 
 from mainspring import Envelope, Mainspring, RefuseAnswer, views
+from mainspring.app.internals import internals_of
 from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
 from mainspring.styles.history import HistoryWorkflow
 from mainspring.styles.history_events import History
@@ -102,9 +103,11 @@ def test_a_worker_tells_what_it_holds_back(tmp_path: Path) -> None:
     async def run() -> None:
         app = counters(tmp_path)
         async with served(app) as client:
-            now_us = app.engine.store.now_us()
+            now_us = internals_of(app).engine.store.now_us()
             held = Standing(breakers=(OpenBreaker("Charge", now_us, 5, "TimeoutError", now_us, 41),))
-            assert await app.engine.store.heartbeat(app.engine.committer.worker, written(held))
+            assert await internals_of(app).engine.store.heartbeat(
+                internals_of(app).engine.committer.worker, written(held)
+            )
             (found,) = (await client.get("/api/workers")).json()
             (told,) = convert(found, models.WorkerDocument).held_back
             assert told.startswith("Charge is held back by an open breaker since")

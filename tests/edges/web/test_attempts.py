@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from mainspring import Context, Mainspring
 from mainspring.analysis.export.redaction import Redaction
 from mainspring.analysis.export.viewed_store import viewed
+from mainspring.app.internals import internals_of
 from mainspring.port.attempts import Attempt
 from mainspring.port.records import EventRow, Ref, Unit
 from mainspring.stores.memory import MemoryStore
@@ -35,7 +36,7 @@ def test_the_log_has_attempts_that_failed(tmp_path: Path, redact: tuple[str, ...
         app = refusing(tmp_path)
         async with served(app, redact=redact) as client:
             await (await app.send(Start("j-1"))).result()
-            (worker,) = await app.engine.store.workers()
+            (worker,) = await internals_of(app).engine.store.workers()
             log: dict[str, Any] = (await client.get("/api/log/Job/j-1")).json()
             lines = [line for line in log["items"] if line["what"] == "Attempted"]
             assert [(line["command"], line["attempt"], line["actor"], line["about"]) for line in lines] == [

@@ -12,6 +12,7 @@ from msgspec import json
 from examples.order_inventory.inventory import Inventory, StockDelivered
 from examples.order_inventory.workflow import Order, OrderDelayed, PackOrder, PlaceOrder
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing.samples import Count, Counter
@@ -136,7 +137,7 @@ def test_the_file_of_a_stream_that_cannot_be_read_to_its_end_says_so(
         app = counters(tmp_path)
         async with served(app) as client:
             await count(client, times=3)
-            stream = app.engine.store.stream
+            stream = internals_of(app).engine.store.stream
 
             async def cut_short(ref: Ref, after: int, limit: int) -> list[EventRow]:
                 if after < 2:
@@ -145,7 +146,7 @@ def test_the_file_of_a_stream_that_cannot_be_read_to_its_end_says_so(
                     return []
                 raise DamagedRecordError("events", "of another kind")
 
-            monkeypatch.setattr(app.engine.store, "stream", cut_short)
+            monkeypatch.setattr(internals_of(app).engine.store, "stream", cut_short)
             export = await client.get("/api/exports/Counter/c-1")
             lines = [json.decode(line) for line in export.content.splitlines()]
             assert [line["line"] for line in lines] == ["file", "instance", "event", "event", "cut", "end"]

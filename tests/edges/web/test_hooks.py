@@ -18,6 +18,7 @@ from msgspec import json
 
 from mainspring import Mainspring, RateLimit
 from mainspring.app.hooks import Hook
+from mainspring.app.internals import internals_of
 from mainspring.app.signatures import (
     SIGNATURES_LOOKED_AT,
     GitHub,
@@ -189,13 +190,12 @@ def hooked(folder: Path, scheme: Scheme = STANDARD, **settings: Any) -> tuple[Ma
     app = counters(folder)
     given: dict[str, Any] = {"secrets": SECRET, "scheme": scheme, "headers": ["X-Event"], **settings}
     app.hook("shop", **given)(counted)
-    found = app.hook.named("shop")
-    assert found is not None
+    found = internals_of(app).hooks["shop"]
     return app, found
 
 
 def signed(app: Mainspring, body: bytes, id: str = "msg-1", *, age: int = 0, secret: str = SECRET) -> dict[str, str]:
-    now_s = app.engine.store.now_us() // 1_000_000
+    now_s = internals_of(app).engine.store.now_us() // 1_000_000
     return STANDARD.sign(keys_of(STANDARD, secret), id, now_s - age, body)
 
 
@@ -211,7 +211,7 @@ def test_a_request_is_taken_once_however_often_and_however_it_comes_again(tmp_pa
             for age, secret in ((0, SECRET), (0, SECRET), (60, OLD_SECRET)):
                 assert await hook.take(signed(app, body, age=age, secret=secret), body) == "taken"
             assert await streams(app) == {"a": 2}
-            rows = await app.engine.store.stream(Ref("Counter", "a"), 0, 10)
+            rows = await internals_of(app).engine.store.stream(Ref("Counter", "a"), 0, 10)
             assert [row.message_id for row in rows] == [None, "hook/shop/msg-1"]
             assert await hook.take(signed(app, body, "msg-2"), body) == "taken"
             assert await streams(app) == {"a": 3}
@@ -319,8 +319,7 @@ def test_the_function_sees_of_the_headers_what_a_retry_would_see_and_no_more(tmp
     async def main() -> None:
         app = counters(tmp_path)
         app.hook("shop", secrets=SECRET, headers="X-Event")(looks)
-        hook = app.hook.named("shop")
-        assert hook is not None
+        hook = internals_of(app).hooks["shop"]
         async with app:
             more = {"x-event": "sold", "x-jwt": "proof", "authorization": "proof"}
             assert await hook.take({**signed(app, b"{}"), **more}, b"{}") == "kept"
@@ -338,8 +337,7 @@ def test_a_message_that_nobody_takes_is_kept(tmp_path: Path) -> None:
     async def main() -> None:
         app = Mainspring(f"sqlite:///{tmp_path / 'web.db'}")
         app.hook("shop", secrets=SECRET)(counted)
-        hook = app.hook.named("shop")
-        assert hook is not None
+        hook = internals_of(app).hooks["shop"]
         body = b'{"counters":["a"]}'
         async with app:
             assert await hook.take(signed(app, body), body) == "kept"
@@ -357,7 +355,7 @@ def test_a_request_is_not_blamed_for_a_database_in_trouble(tmp_path: Path, monke
         body = b'{"counters":["a"]}'
         async with app:
             with monkeypatch.context() as patch:
-                patch.setattr(app.engine.intake, "answered", busy)
+                patch.setattr(internals_of(app).engine.intake, "answered", busy)
                 with pytest.raises(StoreBusyError):
                     await hook.take(signed(app, body), body)
             assert await app.dead_letters() == []

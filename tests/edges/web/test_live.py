@@ -10,6 +10,7 @@ import pytest
 from msgspec import json
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.errors import StoreBusyError
 from mainspring.port.records import Ref
 from mainspring.port.store import Store
@@ -72,7 +73,7 @@ def test_all_who_listen_are_told_by_one_look(tmp_path: Path, monkeypatch: pytest
         async with counters(tmp_path) as app:
             await app.send(Count("c-1"))
             live = Live(app, look_seconds=3_600)  # there is no second look, however long the first takes
-            stats, load = app.stats, app.engine.store.load
+            stats, load = app.stats, internals_of(app).engine.store.load
 
             async def counted_stats() -> Any:
                 looks.append("stats")
@@ -83,7 +84,7 @@ def test_all_who_listen_are_told_by_one_look(tmp_path: Path, monkeypatch: pytest
                 return await load(refs, most)
 
             monkeypatch.setattr(app, "stats", counted_stats)
-            monkeypatch.setattr(app.engine.store, "load", counted_load)
+            monkeypatch.setattr(internals_of(app).engine.store, "load", counted_load)
             streams = [live.listen() for _ in range(20)] + [live.listen(Ref("Counter", "c-1")) for _ in range(20)]
             first = await asyncio.gather(*(told(stream, 1) for stream in streams))
             assert {events[0][0] for events in first} == {"stats", "instance"}
@@ -121,7 +122,7 @@ def test_while_counting_takes_long_the_last_figures_are_told_and_another_connect
             assert [(await live.stats()).instances for _ in range(3)] == [{}] * 3
             may_count.set()
             await until(lambda: counted(live))
-            assert app.engine.store not in counts
+            assert internals_of(app).engine.store not in counts
             # What fails in the background is not covered by figures of before.
             monkeypatch.setattr(slow, "_read", _fails)
             with pytest.raises(StoreBusyError):
@@ -251,7 +252,7 @@ def test_events_that_are_not_there_any_more_are_not_looked_for_again_and_again(
     async def use() -> None:
         async with counters(tmp_path) as app, asyncio.timeout(SOON_SECONDS):
             await app.send(Count("c-1"))
-            monkeypatch.setattr(app.engine.store, "stream", none)
+            monkeypatch.setattr(internals_of(app).engine.store, "stream", none)
             live = Live(app, look_seconds=0.01)
             stream = live.listen(Ref("Counter", "c-1"), after=1)
             assert (await told(stream, 1))[0][0] == "instance"

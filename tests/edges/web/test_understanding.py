@@ -16,6 +16,7 @@ from mainspring.analysis.figures.figures import Figures
 from mainspring.analysis.outlines import OutlinePage
 from mainspring.analysis.stuck.stuck import StuckFound
 from mainspring.analysis.what_if.report import Report
+from mainspring.app.internals import internals_of
 from mainspring.port.store import Store
 from mainspring.web import models
 from mainspring.web.api import api
@@ -224,7 +225,7 @@ def test_the_same_question_is_asked_once_and_its_answer_kept_for_a_while(
             assert await asyncio.gather(*(slow.read("one", ask) for _ in range(5))) == [1] * 5
             assert await slow.read("one", ask) == 1
             assert await slow.read("another", ask) == 2
-            assert app.engine.store not in asked
+            assert internals_of(app).engine.store not in asked
 
     asyncio.run(use())
 

@@ -20,6 +20,7 @@ from mainspring import (
     Task,
     Workflow,
 )
+from mainspring.app.internals import internals_of
 from mainspring.errors import TaskRefusedError
 from mainspring.testing.clock import VirtualClock
 from tests.support.apps import MakeApp
@@ -161,7 +162,7 @@ async def opened(app: Mainspring, id: str = "e-1", maker: str = "ann") -> Task:
 
 
 async def events(app: Mainspring, id: str = "e-1") -> list[str]:
-    (name,) = (name for name in app.registry.workflows if name.endswith("Expenses"))
+    (name,) = (name for name in internals_of(app).registry.workflows if name.endswith("Expenses"))
     return [type(entry.event).__name__ for entry in await app.instance_at(f"{name}/{id}").stream()]
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mainspring import FeedEntry, Mainspring, Received
+from mainspring.app.internals import internals_of
 from mainspring.engine.projections.folding import Folding
 from mainspring.engine.this_worker import ThisWorker
 from tests.engine.shop import Charge, Charged, Note, PlaceOrder, Ship, Shop
@@ -35,16 +36,16 @@ def by_order(entry: FeedEntry) -> str | None:
 def shop(app: Mainspring, **options: Any) -> Mainspring:
     app.add(Shop())
     app.external(Charge, Ship)
-    app.projection(name="orders", key=by_order, **options)(fold)
+    app.projections.add(name="orders", key=by_order, **options)(fold)
     return app
 
 
 async def expected(app: Mainspring, up_to: int | None = None) -> dict[str, Order]:
     """Return the fold of the feed, up to a position."""
-    projection = app.registry.projections["orders"]
-    folding = Folding(projection, app.engine.store, app.registry, ThisWorker())
+    projection = internals_of(app).registry.projections["orders"]
+    folding = Folding(projection, internals_of(app).engine.store, internals_of(app).registry, ThisWorker())
     documents: dict[str, Order] = {}
-    page = await app.engine.store.feed(0, 100_000)
+    page = await internals_of(app).engine.store.feed(0, 100_000)
     for _, entry in folding._read(page):  # noqa: SLF001  the same decoding, none of the rest
         if entry is None or (up_to is not None and entry.position > up_to) or by_order(entry) is None:
             continue

@@ -32,6 +32,7 @@ from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.replay.travel import travel
 from mainspring.analysis.what_if.check import check
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
 from mainspring.engine.recording.walk import Moment
@@ -189,7 +190,10 @@ async def told(app: Mainspring) -> list[Told]:
 async def replayed(app: Mainspring) -> tuple[Ref, list[EventRow]]:
     """Hold every replay against what was recorded."""
     ref = Ref("Scales", "s-1")
-    rows, entry = await whole_stream(app.engine.store, ref), app.registry.workflows["Scales"]
+    rows, entry = (
+        await whole_stream(internals_of(app).engine.store, ref),
+        internals_of(app).registry.workflows["Scales"],
+    )
     assert not any(step.changed for step in redecided_rows(entry, ref, rows))
     assert (await check(app)).safe
     for row in rows:
@@ -295,10 +299,10 @@ def test_a_step_as_a_test_says_what_its_input_answers(make_app: MakeApp, redact:
     async def main() -> None:
         async with weighing(make_app()) as app:
             await (await app.send(Count("s-1", ("apple", "pear")))).result()
-            entry = app.registry.workflows["Scales"]
+            entry = internals_of(app).registry.workflows["Scales"]
             moments = [
                 each
-                async for each in travel(app.engine.store, entry, Ref("Scales", "s-1"))
+                async for each in travel(internals_of(app).engine.store, entry, Ref("Scales", "s-1"))
                 if isinstance(each, Moment) and each.is_step
             ]
             text = as_test(entry, moments[:-1], moments[-1], Redaction(payloads=True, fields=redact))

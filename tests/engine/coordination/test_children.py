@@ -6,6 +6,7 @@ import pytest
 
 from mainspring import Decisions, Event, StartChild, Workflow
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Cancelled, Kept
 from mainspring.errors import StoreUnreachableError
 from mainspring.port.records import Outcome, OutputClaim, Unit
@@ -46,7 +47,7 @@ def test_a_start_that_comes_again_while_the_first_is_not_durable_settles_nothing
 
     async def main() -> None:
         async with travel(make_app()) as app:
-            store, dispatcher = app.engine.store, app.engine.dispatcher
+            store, dispatcher = internals_of(app).engine.store, internals_of(app).engine.dispatcher
             commit, start = store.commit, dispatcher.children.start
             starts: list[tuple[OutputClaim, Any]] = []
 
@@ -187,7 +188,7 @@ def test_a_parent_is_known_as_such_when_its_story_is_read_from_a_snapshot(make_a
         second = make_app()
         second.add(Chatty(), Leg())
         async with second as app:
-            [loaded] = await app.engine.store.load([app.instance(Chatty, "t-1")._ref])  # noqa: SLF001
+            [loaded] = await internals_of(app).engine.store.load([app.instance(Chatty, "t-1")._ref])  # noqa: SLF001
             assert loaded is not None
             assert "ChildStarted" not in [row.event for row in loaded.events]
             await app.send(EndTrip("t-1"))
@@ -204,7 +205,7 @@ def test_who_never_started_a_child_pays_nothing_at_its_end(make_app: MakeApp) ->
         async with travel(make_app()) as app:
             receipt = await app.send(BookLeg("l-1", "book"))
             await receipt.result()
-            rows = await app.engine.store.stream(receipt._ref, 0, 10)  # noqa: SLF001
+            rows = await internals_of(app).engine.store.stream(receipt._ref, 0, 10)  # noqa: SLF001
             assert [(row.event, row.detail) for row in rows][-1] == ("Completed", None)
 
     run(main)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import Connection, Decisions, Event, FeedEntry, Instance, Mainspring, StartChild, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Reset
 from mainspring.errors import OperationError
 from mainspring.sealing import Encrypted, FileKeys
@@ -63,16 +64,16 @@ def test_an_end_that_is_told_late_spares_the_children_of_the_next_beginning(make
         async with app:
             held: list[Any] = []
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(app.engine.dispatcher.children, "tell", held.append)
+                patch.setattr(internals_of(app).engine.dispatcher.children, "tell", held.append)
                 await app.send(PlanTrip("t-1", ("wait",)))
                 await app.send(EndTrip("t-1"))
                 await until(lambda: len(held) == 1)
                 await app.send(PlanTrip("t-1", ("book", "wait")))
                 await until(lambda: _is(app, "t-1.1", "running"))
             for claim in held:
-                app.engine.dispatcher.children.tell(claim)
+                internals_of(app).engine.dispatcher.children.tell(claim)
             await until(lambda: _is(app, "t-1.0", "cancelled"))
-            await until(lambda: not app.engine.dispatcher.in_hand)
+            await until(lambda: not internals_of(app).engine.dispatcher.in_hand)
             assert await _is(app, "t-1.1", "running")
 
     run(main)
@@ -217,7 +218,7 @@ def test_requests_to_two_instances_may_have_the_same_id(make_app: MakeApp, monke
 
     async def main() -> None:
         async with office(make_app()) as app:
-            kept = app.engine.dispatcher.replies.kept
+            kept = internals_of(app).engine.dispatcher.replies.kept
 
             async def counted(*asked: Any) -> Any:
                 nonlocal looks
@@ -226,7 +227,7 @@ def test_requests_to_two_instances_may_have_the_same_id(make_app: MakeApp, monke
 
             assert await app.request(Ask("quick"), id="r-1") == Answer("0 before you")
             waits = asyncio.ensure_future(app.request(Ask("slow"), id="r-1", timeout=timedelta(seconds=60)))
-            monkeypatch.setattr(app.engine.dispatcher.replies, "kept", counted)
+            monkeypatch.setattr(internals_of(app).engine.dispatcher.replies, "kept", counted)
             # The second look begins when the first has found nothing under this id, of this instance.
             await until(lambda: looks > 1)
             assert not waits.done()
@@ -245,7 +246,7 @@ def test_what_a_fan_out_holds_is_erased_with_the_instance_that_fanned_out(tmp_pa
             for id in ("s-1", "s-2"):
                 await (await app.send(Sum(id, (2, 4)))).result()
             keys.destroy("s-1")
-            for _, ref, row in await app.engine.store.feed(0, 1_000):
+            for _, ref, row in await internals_of(app).engine.store.feed(0, 1_000):
                 if row.type is not None:
                     assert row.type.startswith("erased:") == ("s-1" in ref.id), (ref, row)
 
@@ -258,10 +259,10 @@ def test_a_simulation_leaves_out_read_models_in_tables_of_their_own() -> None:
 
     async def main() -> None:
         app = travel(Mainspring("sqlite:///never-opened.db"))
-        app.projection(name="trips", create="CREATE TABLE {table} (id TEXT)")(write)
+        app.projections.add(name="trips", create="CREATE TABLE {table} (id TEXT)")(write)
         async with simulate(app) as world:
             await world.send(PlanTrip("t-1", ("book",)))
             assert (await world.instance(Trip, "t-1").state()).booked == ("t-1.0",)
-        assert "trips" in app.registry.projections
+        assert "trips" in internals_of(app).registry.projections
 
     run(main)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Reply, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, AwaitedEnds
 from mainspring.errors import InstanceSuspendedError, NoReplyError, NoSuchInstanceError
@@ -119,7 +120,7 @@ def test_whoever_has_no_time_to_look_again_is_told_that_it_is_suspended(make_app
         await client.start(work=False)
         async with app:
             waiting = await asking(app, client, "c-1", timedelta(milliseconds=100))
-            await until(client.engine.ends.anybody.is_set)  # its time counts
+            await until(internals_of(client).engine.ends.anybody.is_set)  # its time counts
             await app.send(Breaks("c-1"))
             clock.advance(0.1)
             await until(waiting.done)
@@ -136,17 +137,17 @@ def test_whoever_has_no_time_to_look_again_gets_a_reply_that_is_there(make_app: 
         await client.start(work=False)
         async with app:
             await app.send(Begin("c-1"))
-            answered = client.engine.intake.answered
+            answered = internals_of(client).engine.intake.answered
 
             async def is_kept() -> bool:
-                return (await app.engine.dispatcher.replies.kept("q"))[0]
+                return (await internals_of(app).engine.dispatcher.replies.kept("q"))[0]
 
             async def answered_late(pending: Pending) -> Any:
                 status = await answered(pending)
                 await until(is_kept)
                 return status
 
-            client.engine.intake.answered = answered_late  # type: ignore[method-assign]
+            internals_of(client).engine.intake.answered = answered_late  # type: ignore[method-assign]
             reply = await client.request(Shut("c-1"), id="q", timeout=timedelta(microseconds=1))
             assert reply == Answer("shut")
         await client.stop()
@@ -190,9 +191,9 @@ def test_an_end_is_heard_by_whoever_looks_for_the_reply_meanwhile(make_app: Make
             await client.start(work=False)
         async with app:
             waiting = await asking(app, client, "c-1")
-            await until(client.engine.ends.anybody.is_set)
+            await until(internals_of(client).engine.ends.anybody.is_set)
             looks, goes_on = asyncio.Event(), asyncio.Event()
-            replies = client.engine.dispatcher.replies
+            replies = internals_of(client).engine.dispatcher.replies
             kept = replies.kept
 
             async def kept_slowly(request: str, ref: Ref | None = None) -> tuple[bool, Any]:
@@ -204,7 +205,7 @@ def test_an_end_is_heard_by_whoever_looks_for_the_reply_meanwhile(make_app: Make
             await app.send(Shut("c-1"))
             clock.advance(ELSEWHERE_SECONDS)
             await looks.wait()
-            await client.engine.ends.ask()
+            await internals_of(client).engine.ends.ask()
             goes_on.set()
             await until(waiting.done)
             with pytest.raises(NoReplyError):
@@ -226,7 +227,9 @@ async def asking(
     """Return a request that is taken, and waits for its reply."""
 
     async def is_taken() -> bool:
-        return any(row.type == "Question" for row in await app.engine.store.stream(Ref("Counter", id), 0, 100))
+        return any(
+            row.type == "Question" for row in await internals_of(app).engine.store.stream(Ref("Counter", id), 0, 100)
+        )
 
     await app.send(Begin(id))
     waiting = asyncio.create_task(asked.request(Question(id), id="q", timeout=timeout))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import Connection, FeedEntry, Mainspring, Received
+from mainspring.app.internals import internals_of
 from mainspring.errors import OperationError, WiringError
 from mainspring.port.records import Unit
 from tests.engine.shop import Charge, Note, PlaceOrder, Ship, Shop
@@ -42,7 +43,7 @@ def shop(url: str, name: str = "orders", **options: Any) -> Mainspring:
     app = Mainspring(url)
     app.add(Shop())
     app.external(Charge, Ship)
-    app.projection(name=f"{name}_{tail(url)}", create=CREATE, **options)(write)
+    app.projections.add(name=f"{name}_{tail(url)}", create=CREATE, **options)(write)
     return app
 
 
@@ -52,7 +53,7 @@ def tail(url: str) -> str:
 
 
 async def ask(app: Mainspring, statement: str) -> list[tuple[Any, ...]]:
-    loan = await app.engine.store.lend(0, 5)
+    loan = await internals_of(app).engine.store.lend(0, 5)
     try:
         return [tuple(row) for row in await loan.connection.fetch(statement)]
     finally:
@@ -60,7 +61,7 @@ async def ask(app: Mainspring, statement: str) -> list[tuple[Any, ...]]:
 
 
 async def rows(app: Mainspring) -> list[tuple[Any, ...]]:
-    return await ask(app, f"SELECT id, notes FROM orders_{tail(app.url)} ORDER BY id")
+    return await ask(app, f"SELECT id, notes FROM orders_{tail(internals_of(app).url)} ORDER BY id")
 
 
 async def busy(app: Mainspring, begin: int, count: int = 10) -> None:
@@ -109,7 +110,7 @@ def test_what_there_was_no_time_for_is_written_with_the_next_piece(
     async def main() -> None:
         async with shop(f"sqlite:///{tmp_path / 'test.db'}") as app:
             await busy(app, 0, 3)
-            await app.projections(f"orders_{tail(app.url)}").caught_up()
+            await app.projections(f"orders_{tail(internals_of(app).url)}").caught_up()
             assert await rows(app) == expected(3)
 
     run(main)
@@ -129,7 +130,7 @@ def test_a_failure_in_the_middle_leaves_nothing_half_written(url: str) -> None:
         app.add(Shop())
         app.external(Charge, Ship)
         name = f"orders_{tail(url)}"
-        app.projection(name=name, create=CREATE)(picky)
+        app.projections.add(name=name, create=CREATE)(picky)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("mainspring.engine.projections.projector.FIRST_BACKOFF_SECONDS", 0.01)
             patch.setattr("mainspring.engine.claiming.claimer.POLL_SECONDS", 0.05)  # it hears of nothing before
@@ -157,7 +158,7 @@ def test_a_table_that_cannot_be_created_is_shown(url: str) -> None:
         app.add(Shop())
         app.external(Charge, Ship)
         name = f"broken_{tail(url)}"
-        app.projection(name=name, create="CREATE TABEL {table} (id TEXT)")(write)
+        app.projections.add(name=name, create="CREATE TABEL {table} (id TEXT)")(write)
         async with app:
             await until(lambda: _stopped(app, name))
             live = (await app.projections(name).status()).live
@@ -180,13 +181,13 @@ def test_tables_of_ones_own_are_reset_in_place(url: str) -> None:
         app = Mainspring(url)
         app.add(Shop())
         app.external(Charge, Ship)
-        app.projection(workflows=[Shop], **options)(places)
+        app.projections.add(workflows=[Shop], **options)(places)
         return app
 
     async def main() -> None:
         app = make()
         await app.start(work=False)
-        loan = await app.engine.store.lend(0, 5)
+        loan = await internals_of(app).engine.store.lend(0, 5)
         await loan.connection.execute(f"CREATE TABLE {table} (id TEXT PRIMARY KEY)")
         await loan.commit(Unit("", ""))
         await app.stop()
@@ -218,4 +219,4 @@ def test_tables_of_ones_own_are_reset_in_place(url: str) -> None:
 )
 def test_what_could_not_be_rebuilt_is_refused(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(WiringError, match=problem):
-        Mainspring("sqlite:///unused.db").projection(**options)(write)
+        Mainspring("sqlite:///unused.db").projections.add(**options)(write)

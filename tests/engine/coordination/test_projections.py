@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import FeedEntry, Mainspring, Received
+from mainspring.app.internals import internals_of
 from mainspring.errors import NoSuchNameError, StoreUnreachableError, WaitTimeoutError, WiringError
 from mainspring.port.projections import Advance
 from mainspring.sealing import Compressed
@@ -52,7 +53,7 @@ async def busy_thrice(app: Mainspring, seed: int) -> None:
 def test_a_projection_equals_the_fold_at_every_checkpoint(make_app: MakeApp) -> None:
     async def main() -> None:
         async with shop(make_app()) as app:
-            store, seen = app.engine.store, list[tuple[int, dict[str, Order]]]()
+            store, seen = internals_of(app).engine.store, list[tuple[int, dict[str, Order]]]()
             advance = store.advance
 
             async def watched(move: Advance) -> bool:
@@ -76,7 +77,7 @@ def test_what_one_instance_sends_to_another_is_counted_once(side: str, make_app:
     async def main() -> None:
         app = travel(make_app())
 
-        @app.projection(key=lambda _: "legs")
+        @app.projections.add(key=lambda _: "legs")
         def legs(document: Order | None, entry: FeedEntry) -> Order | None:
             return Order((document or Order(0)).amount + isinstance(getattr(entry, side), BookLeg))
 
@@ -108,7 +109,7 @@ def test_a_rebuild_beside_the_live_one_equals_it(make_app: MakeApp, seed: int) -
 
 async def _only(app: Mainspring, generation: int) -> bool:
     """Tell whether the other generations are cleared away."""
-    return [c.generation for c in await app.engine.store.checkpoints("orders")] == [generation]
+    return [c.generation for c in await internals_of(app).engine.store.checkpoints("orders")] == [generation]
 
 
 def test_two_workers_on_one_projection_apply_each_event_once(make_app: MakeApp) -> None:
@@ -126,7 +127,7 @@ def test_a_move_whose_outcome_is_unknown_is_made_once(make_app: MakeApp, lost: s
     async def main() -> None:
         app = shop(make_app())
         await app.start()
-        store, calls = app.engine.store, 0
+        store, calls = internals_of(app).engine.store, 0
         advance = store.advance
 
         async def faulty(move: Advance) -> bool:
@@ -153,7 +154,7 @@ def test_a_worker_that_dies_leaves_the_rest_to_the_next(make_app: MakeApp) -> No
     async def main() -> None:
         async with shop(make_app()) as app:
             await busy(app, 7, 30)
-            app.engine.projector._tasks[0].cancel()  # noqa: SLF001  a death between two moves, wherever that is
+            internals_of(app).engine.projector._tasks[0].cancel()  # noqa: SLF001  a death between two moves, wherever that is
             await busy(app, 8, 30)
         async with shop(make_app()) as app:
             await app.projections("orders").caught_up()
@@ -173,7 +174,7 @@ def test_an_event_that_cannot_be_folded_stops_its_projection_alone_and_is_named(
     async def main() -> None:
         nonlocal poisoned
         app = shop(make_app())
-        app.projection(name="picky", key=by_order)(picky)
+        app.projections.add(name="picky", key=by_order)(picky)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("mainspring.engine.projections.projector.FIRST_BACKOFF_SECONDS", 0.01)
             patch.setattr("mainspring.engine.claiming.claimer.POLL_SECONDS", 0.05)  # it hears of nothing before
@@ -216,7 +217,11 @@ def test_a_new_version_is_built_beside_the_old_one_and_takes_its_place(make_app:
                 await busy(old, 10, 20)  # the old code leaves what it does not know alone
                 await new.projections("orders").caught_up()
                 assert await kept(new) == await expected(new)
-                assert [c.version for c in await new.engine.store.checkpoints("orders") if c.status != "retired"] == [2]
+                assert [
+                    c.version
+                    for c in await internals_of(new).engine.store.checkpoints("orders")
+                    if c.status != "retired"
+                ] == [2]
 
     run(main)
 
@@ -229,7 +234,7 @@ def test_what_was_purged_is_not_in_a_rebuild(make_app: MakeApp) -> None:
             await app.instance_at("Shop/o-2").cancel()
             orders = app.projections("orders")
             await orders.caught_up()
-            store = app.engine.store
+            store = internals_of(app).engine.store
             await store.purge((await store.purgeable("Shop", store.now_us() + 3_600_000_000, 10)).found, 1_000)
             assert await orders.get("o-2") == Order(2)
             await orders.rebuild()
@@ -242,13 +247,13 @@ def test_what_was_purged_is_not_in_a_rebuild(make_app: MakeApp) -> None:
 def test_documents_are_sealed_like_messages(make_app: MakeApp) -> None:
     async def main() -> None:
         app = make_app()
-        sealed = shop(Mainspring(app.url, store=app._given_store, seal=Compressed()))  # noqa: SLF001
+        sealed = shop(Mainspring(internals_of(app).url, store=internals_of(app).given_store, seal=Compressed()))
         async with sealed:
             await sealed.send(PlaceOrder("o-1", 1))
             await sealed.send(Note("o-1", "x" * 5_000))
             await sealed.projections("orders").caught_up()
             assert await sealed.projections("orders").get("o-1") == Order(1, ("x" * 5_000,))
-            plain: Any = sealed.engine.store
+            plain: Any = internals_of(sealed).engine.store
             (document,) = await plain._store.documents("orders", ["o-1"])  # noqa: SLF001  under the seal
             assert len(document.body) < 500
 
@@ -295,7 +300,7 @@ def test_an_app_without_projections_has_no_task_and_no_query_for_them(make_app: 
         async with app:
             names = [task.get_name() for task in asyncio.all_tasks()]
             assert not [name for name in names if "projection" in name]
-            assert app.engine.committer._heard is None  # noqa: SLF001
+            assert internals_of(app).engine.committer._heard is None  # noqa: SLF001
             assert await app.projections.list() == []
 
     run(main)
@@ -317,20 +322,20 @@ def test_an_app_without_projections_has_no_task_and_no_query_for_them(make_app: 
 )
 def test_a_projection_that_could_not_work_is_refused(options: dict[str, Any], function: Any, problem: str) -> None:
     with pytest.raises(WiringError, match=problem):
-        Mainspring("memory://").projection(**options)(function)
+        Mainspring("memory://").projections.add(**options)(function)
 
 
 def test_wiring_names_what_is_missing() -> None:
     async def main() -> None:
         app = shop(Mainspring("memory://"))
         with pytest.raises(WiringError, match="Two projections are named 'orders'"):
-            app.projection(name="orders", key=by_order)(fold)
-        app.projection(name="others", key=by_order, workflows=["Others"])(fold)
+            app.projections.add(name="orders", key=by_order)(fold)
+        app.projections.add(name="others", key=by_order, workflows=["Others"])(fold)
         with pytest.raises(WiringError, match="others follows Others"):
             await app.start()
         own = Mainspring("memory://")
 
-        @own.projection
+        @own.projections.add
         async def rows(entry: FeedEntry, connection: Any) -> None: ...
 
         with pytest.raises(WiringError, match="no database in memory"):
@@ -353,7 +358,7 @@ def test_what_the_engine_began_for_itself_is_in_no_projection_that_names_no_work
         async def half(command: Half) -> Number:
             return Number(command.number // 2)
 
-        @app.projection(key=lambda entry: entry.workflow)
+        @app.projections.add(key=lambda entry: entry.workflow)
         def seen(document: Order | None, entry: FeedEntry) -> Order | None:
             return Order((document or Order(0)).amount + 1)
 

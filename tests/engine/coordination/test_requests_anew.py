@@ -8,6 +8,7 @@ import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Reply, Workflow
 from mainspring.app import requests
+from mainspring.app.internals import internals_of
 from mainspring.port.records import Ref
 from tests.engine.coordination.test_no_reply import Shut
 from tests.engine.coordination.test_replies import Answer, AnswerNow, Ask, Asked
@@ -72,7 +73,7 @@ def test_a_request_by_which_an_instance_begins_anew_while_it_is_looked_for_waits
         await shut(make_app)
         client, worker = windows(make_app), windows(make_app)
         await client.start(work=False)
-        store, taken, looked = client.engine.store, asyncio.Event(), False
+        store, taken, looked = internals_of(client).engine.store, asyncio.Event(), False
 
         def then_it_is_taken(read: Any) -> Any:
             async def first(*args: Any, **options: Any) -> Any:
@@ -109,13 +110,13 @@ def test_a_request_that_may_stand_behind_many_others_waits_for_its_reply(
         client = windows(make_app)
         await client.start(work=False)
         await client.send(AnswerNow("w-1"))
-        looks, inbox = list[Ref](), client.engine.store.inbox
+        looks, inbox = list[Ref](), internals_of(client).engine.store.inbox
 
         async def counted(ref: Ref, limit: int) -> Any:
             looks.append(ref)
             return await inbox(ref, limit)
 
-        monkeypatch.setattr(client.engine.store, "inbox", counted)
+        monkeypatch.setattr(internals_of(client).engine.store, "inbox", counted)
         waiting = asyncio.create_task(client.request(Ask("w-1"), id="r-1", timeout=timedelta(days=1)))
         await until(lambda: len(looks) > 1 or waiting.done())
         assert not waiting.done()

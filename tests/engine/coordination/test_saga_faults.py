@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import InstanceFailedError, StoreUnreachableError
 from mainspring.port.records import Unit
@@ -57,16 +58,16 @@ async def until_death(world: World, store: Store, at: int, when: When) -> bool:
     app = trip(world, mortal)
     await app.start()
     sending = asyncio.ensure_future(app.send(PlanTrip("t-1", STEPS[:4]), id="m-1"))
-    ended = app.engine.ends.end_of(app.instance(Trip, "t-1")._ref)  # noqa: SLF001
+    ended = internals_of(app).engine.ends.end_of(app.instance(Trip, "t-1")._ref)  # noqa: SLF001
     dying = asyncio.ensure_future(mortal.died.wait())
     await asyncio.wait((ended, dying), return_when=asyncio.FIRST_COMPLETED)
     # Killed: nothing of it goes on, and the next one to look finds its worker dead.
-    await app.engine.runtime.cancel_tasks()
-    app.engine.committer.close()
+    await internals_of(app).engine.runtime.cancel_tasks()
+    internals_of(app).engine.committer.close()
     for task in (sending, dying):
         task.cancel()
     await asyncio.gather(sending, dying, return_exceptions=True)
-    await store.release_worker(app.engine.committer.worker)
+    await store.release_worker(internals_of(app).engine.committer.worker)
     return not mortal.died.is_set()
 
 

@@ -19,6 +19,7 @@ from mainspring import (
     SendFailed,
     Workflow,
 )
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Compensated, Resent, Retried
 from mainspring.errors import InstanceFailedError, OperationError
 from mainspring.port.records import Conflict, Outcome, Ref, Unit
@@ -366,7 +367,7 @@ def test_what_is_told_to_stop_when_an_instance_is_cancelled_is_not_its_compensat
             await receipt.cancel("the customer called")
             await world.held.wait()
             # As when a claim brings the compensation before the commit that sent it is heard of.
-            app.engine.dispatcher.runners.cancel(Ref("DeafTrip", "t-1"), "forward")
+            internals_of(app).engine.dispatcher.runners.cancel(Ref("DeafTrip", "t-1"), "forward")
             world.hold.set()
             with pytest.raises(InstanceFailedError, match="the customer called"):
                 await receipt.result()
@@ -422,7 +423,7 @@ def test_a_compensation_that_failed_is_told_however_often_others_were_first(
 
     async def main() -> None:
         async with app:
-            store = app.engine.store
+            store = internals_of(app).engine.store
             commit = store.commit
 
             async def commit_late(worker: int, units: list[Unit]) -> list[Outcome]:

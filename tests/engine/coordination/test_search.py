@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.errors import AttributeValueError, SettingError
 from mainspring.port.attributes import rows_of
 from tests.engine.shop import Break, Charge, Charged, Note, Paying, PlaceOrder, Ship, Shop, State
@@ -91,7 +92,7 @@ def test_attributes_follow_the_state_and_go_with_it(make_app: MakeApp) -> None:
             await app.instance(Found, "a-1").reset(4)
             assert await ids(app, attributes={"buyer": "a"}) == ["a-1"]
             await app.instance(Found, "a-1").cancel()
-            store = app.engine.store
+            store = internals_of(app).engine.store
             await store.purge((await store.purgeable("Found", store.now_us() + 3_600_000_000, 10)).found, 1_000)
             assert await ids(app, attributes={"buyer": "a"}) == []
 
@@ -101,7 +102,7 @@ def test_attributes_follow_the_state_and_go_with_it(make_app: MakeApp) -> None:
 def test_unchanged_attributes_are_not_written_again(make_app: MakeApp) -> None:
     async def main() -> None:
         async with shop(make_app()) as app:
-            store, units = app.engine.store, list[Any]()
+            store, units = internals_of(app).engine.store, list[Any]()
             commit = store.commit
 
             async def watched(worker: int, batch: Any) -> Any:
@@ -171,7 +172,7 @@ def test_a_workflow_that_says_nothing_writes_nothing(make_app: MakeApp) -> None:
         app.external(Charge, Ship)
         async with app:
             await app.send(PlaceOrder("a-1", 10))
-            assert not app.registry.workflows["Shop"].searchable
+            assert not internals_of(app).registry.workflows["Shop"].searchable
             assert await app.instance(Shop, "a-1").attributes() == {}
 
     run(main)

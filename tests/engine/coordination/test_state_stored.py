@@ -20,6 +20,7 @@ from mainspring import (
     Workflow,
     message,
 )
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Kept
 from mainspring.errors import (
     DuplicateIdError,
@@ -50,7 +51,7 @@ METER = Ref("StateMeter", "m-1")
 
 
 async def rows(app: Mainspring) -> int:
-    return len(await app.engine.store.stream(METER, 0, 100_000))
+    return len(await internals_of(app).engine.store.stream(METER, 0, 100_000))
 
 
 async def lived(make_app: MakeApp, workflow: Meter, seed: int) -> list[Any]:
@@ -90,7 +91,9 @@ async def _nothing_but_timers(app: Mainspring) -> bool:
 
 
 async def _nothing_to_do(app: Mainspring) -> bool:
-    return await _nothing_but_timers(app) and not await app.engine.store.outputs(None, timers=True, limit=1)
+    return await _nothing_but_timers(app) and not await internals_of(app).engine.store.outputs(
+        None, timers=True, limit=1
+    )
 
 
 async def state_of(app: Mainspring) -> Reading:
@@ -159,7 +162,7 @@ def test_what_is_stored_does_not_grow_with_the_steps(make_app: MakeApp) -> None:
 
         @app.handler
         async def pong(command: Bill) -> Total:
-            counts.append(len(await app.engine.store.stream(Ref("Ping", "p-1"), 0, 10_000)))
+            counts.append(len(await internals_of(app).engine.store.stream(Ref("Ping", "p-1"), 0, 10_000)))
             return Total(command.units + 1)
 
         async with app:
@@ -184,7 +187,7 @@ def test_of_a_message_from_outside_only_its_identity_stays(make_app: MakeApp) ->
             assert [stream[-1].event, stream[-1].message_id] == [Received(NotKept("Read")), "read-19"]
             log = await app.instance(StateMeter, "m-1").log()
             assert [(line.what, line.about) for line in log[:2]] == [("Started", "Install"), ("Stepped", "Read")]
-            stored = await app.engine.store.stream(METER, 0, 100)
+            stored = await internals_of(app).engine.store.stream(METER, 0, 100)
             assert not any(b'"units"' in (row.body or b"") for row in stored)
 
     run(main)
@@ -203,7 +206,7 @@ def test_of_an_event_that_comes_after_the_end_only_its_identity_stays(make_app: 
             assert [entry.event, entry.message_id] == [Kept(NotKept("Read")), "late"]
             line = (await app.instance(StateMeter, "m-1").log())[-1]
             assert (line.what, line.about) == ("Kept", "Read")
-            stored = await app.engine.store.stream(METER, 0, 100)
+            stored = await internals_of(app).engine.store.stream(METER, 0, 100)
             assert not any(b'"units"' in (row.body or b"") for row in stored if row.event == "Kept")
 
     run(main)
@@ -219,7 +222,7 @@ def test_a_long_batch_leaves_nothing_behind(make_app: MakeApp) -> None:
             # To the beginning of a block whose number a large power of two divides.
             block = 1 << (version // VERSIONS_PER_BLOCK).bit_length()
             await app.send_many([Read("m-1", 0) for _ in range(block * VERSIONS_PER_BLOCK - version + 1)])
-            left = await app.engine.store.stream(METER, 0, 100_000)
+            left = await internals_of(app).engine.store.stream(METER, 0, 100_000)
             assert [row.event for row in left if row.message_id is None] == ["Scheduled"]
             assert (await state_of(app)).billed == 11 * count
 
@@ -366,7 +369,7 @@ def test_a_parent_is_told_how_it_ended_and_a_purge_leaves_nothing(make_app: Make
             await until(lambda: _nothing_to_do(app))
             # The database's clock may be ahead of what this process takes it for.
             assert await until(lambda: _purged(app)) == 1
-            assert await app.engine.store.stream(Ref("Child", "m-1"), 0, 100) == []
+            assert await internals_of(app).engine.store.stream(Ref("Child", "m-1"), 0, 100) == []
 
     run(main)
 

@@ -56,7 +56,7 @@ def test_a_projection_does_not_follow_what_may_be_gone(make_app: MakeApp) -> Non
     async def main() -> None:
         app = metering(make_app(), StateMeter())
 
-        @app.projection(key=lambda entry: entry.instance)
+        @app.projections.add(key=lambda entry: entry.instance)
         def readings(document: Total | None, entry: FeedEntry) -> Total | None:
             raise AssertionError("nobody may see it")
 
@@ -65,7 +65,7 @@ def test_a_projection_does_not_follow_what_may_be_gone(make_app: MakeApp) -> Non
             await app.projections("readings").caught_up()
         named = metering(make_app(), StateMeter())
 
-        @named.projection(key=lambda entry: entry.instance, workflows=[StateMeter])
+        @named.projections.add(key=lambda entry: entry.instance, workflows=[StateMeter])
         def totals(document: Total | None, entry: FeedEntry) -> Total | None:
             return None
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mainspring import Ask, Compensate, Complete, Envelope, Event, Kind, Send, StartChild, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus
 from mainspring.errors import InstanceFailedError, TaskRefusedError
 from tests.engine.coordination.expenses import (
@@ -157,7 +158,7 @@ def test_of_two_processes_that_give_the_very_same_answer_only_one_is_told_that_i
                 await app.tasks.complete(task.id, Approve("e-1"), actor="bob", roles=["manager"])
                 return "duplicate"
 
-            monkeypatch.setattr(other.engine.intake, "answered", second)
+            monkeypatch.setattr(internals_of(other).engine.intake, "answered", second)
             outcome = await other.tasks.complete(task.id, Approve("e-1"), actor="cho", roles=["manager"])
             assert (outcome.first, outcome.status, outcome.answered_by) == (False, "duplicate", "bob")
 

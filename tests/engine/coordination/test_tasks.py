@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mainspring import Ask, Completed, Envelope, Kind, Mainspring, Received, TaskClosed, TaskOutcome
+from mainspring.app.internals import internals_of
 from mainspring.core.story import tell
 from mainspring.errors import InstanceFailedError, NoSuchTaskError
 from mainspring.port.records import Ref
@@ -403,7 +404,7 @@ class Backwards:
 def test_the_data_of_a_task_is_sealed_with_the_bodies(make_app: MakeApp) -> None:
     async def main() -> None:
         sealed = make_app()
-        sealed.seal = Backwards()  # the fixture makes apps without
+        internals_of(sealed).seal = Backwards()  # the fixture makes apps without
         sealed.add(Expenses())
         async with sealed as app:
             task = await opened(app)
@@ -411,7 +412,7 @@ def test_the_data_of_a_task_is_sealed_with_the_bodies(make_app: MakeApp) -> None
             (picked,) = await app.tasks.pick("manager", actor="bob")
             assert picked.data == (await app.tasks.get(task.id)).data == task.data
         async with app_of(make_app) as app:
-            row = await app.engine.store.task(Ref("Expenses", "e-1"), 3)
+            row = await internals_of(app).engine.store.task(Ref("Expenses", "e-1"), 3)
             assert row is not None
             assert row.data == b'{"id":"e-1","amount":100}'[::-1]
 

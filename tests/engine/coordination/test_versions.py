@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import Completed, Decisions, Event, Mainspring, Received, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.core.events import InitiatedBy, Migrated
 from mainspring.errors import OperationError, SettingError, WiringError
 from mainspring.port.records import EventRow, Unit
@@ -288,7 +289,7 @@ def test_a_golden_stream_of_the_first_version_is_still_read(make_app: MakeApp, v
     async def main() -> None:
         async with parcels(make_app(), *(version() for version in versions)) as app:
             unit = Unit("Parcel", "gold", expected_version=0, events=GOLDEN, state="Waiting", context=b"{}")
-            await app.engine.committer.commit(unit)
+            await internals_of(app).engine.committer.commit(unit)
             gold = app.instance_at("Parcel/gold")
             assert await gold.state() == Waiting(0)
             assert (await gold.stream())[1].event == InitiatedBy(BringParcel("gold", 0))

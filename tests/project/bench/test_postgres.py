@@ -29,6 +29,7 @@ from bench.rounds import measured
 from bench.servers import DEFAULTS, connection, drop_schema, measured_server
 from bench.settings import Settings
 from bench.workflows import order, order_id
+from mainspring.app.internals import internals_of
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import InstanceFilter, Ref
 from mainspring.stores.postgres.statements import within
@@ -233,7 +234,7 @@ def test_copies_of_one_that_sleeps_wake_up_as_it_does(store: str, settings: Sett
         async with everything(own.url) as app:
             await asyncio.wait_for(until_completed(app, own.n), 60)
             await all_completed(app, own.n)
-            assert len(await app.engine.store.feed(0, 1_000)) == 5 * own.n
+            assert len(await internals_of(app).engine.store.feed(0, 1_000)) == 5 * own.n
 
     own = sized(settings, store=store)
     asyncio.run(sleep_and_wake())
@@ -249,11 +250,11 @@ def test_copies_of_one_that_is_done_are_what_the_engine_would_have_written(store
         last = await copies.grow(12)
         async with everything(own.url) as app:
             await all_completed(app, 13)
-            rows = await app.engine.store.instances(InstanceFilter(), 100, 0)
+            rows = await internals_of(app).engine.store.instances(InstanceFilter(), 100, 0)
             assert [rows[-1].key, len(rows)] == [last, 13]
             refs = [Ref("Orders", order_id(number)) for number in range(12)]
             await stream_lengths(app, refs, 9)
-            assert len(await app.engine.store.feed(0, 1_000)) == 9 * 13
+            assert len(await internals_of(app).engine.store.feed(0, 1_000)) == 9 * 13
 
     own = sized(settings, store=store)
     asyncio.run(grow_and_go_on())

@@ -72,7 +72,7 @@ def add_errands(app: Mainspring, place: Place) -> None:
     async def print_turn(command: Print, context: Context) -> None:
         world.make(context, f"print {command.meter} {command.number}")
 
-    @app.projection(name=PROJECTION, workflows=[Journey, Errand, Delivery], key=_ref)
+    @app.projections.add(name=PROJECTION, workflows=[Journey, Errand, Delivery], key=_ref)
     def told(document: Told | None, entry: FeedEntry) -> Told:
         known = document or Told()
         return Told(known.events + 1, known.in_order and entry.stream_position == known.events + 1)

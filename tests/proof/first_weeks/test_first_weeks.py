@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from mainspring import Mainspring, Received, SendFailed
 from mainspring.analysis.stuck.held import held_back
+from mainspring.app.internals import internals_of
 from mainspring.engine.claiming.lone_trials import MAX_LOST
 from mainspring.errors import InstanceFailedError, OperationError, StoreError, TaskRefusedError
 from mainspring.port.records import Status, Unit
@@ -66,7 +67,7 @@ async def declined_cards_hold_nobody_back(office: Office) -> None:
     await office.open("ok", "good")
     await office.ends("completed", "good")
     await office.fails("declined-0", "declined")
-    assert await held_back(office.app.engine.store) == {}
+    assert await held_back(internals_of(office.app).engine.store) == {}
 
 
 async def what_kills_workers_is_given_up(office: Office) -> None:
@@ -88,7 +89,7 @@ async def a_decide_without_an_end_is_ended(office: Office) -> None:
     await office.open("wait", "thinker")
     # Not sent: that would be stepped here.
     think = input_row("think-1", "thinker", workflow="Case", type="Think", body=b'{"id":"thinker"}')
-    await office.app.engine.committer.commit(Unit("Case", "thinker", accepts=(think,)))
+    await internals_of(office.app).engine.committer.commit(Unit("Case", "thinker", accepts=(think,)))
     (error,) = await office.ends("suspended", "thinker")
     assert "its step for Think had not ended" in error
 
@@ -128,7 +129,7 @@ async def an_answer_that_was_skipped_opens_its_task_again(office: Office) -> Non
 
 async def what_newer_workers_know_waits_for_them(office: Office) -> None:
     strange, plain = [f"strange-{n}" for n in range(10)], [f"plain-{n}" for n in range(10)]
-    sender = running(Mainspring(office.app.url), newer=True)
+    sender = running(Mainspring(internals_of(office.app).url), newer=True)
     await sender.start(work=False)
     await sender.send_many([Open(id, "remind") for id in strange])
     await sender.stop()
@@ -136,7 +137,7 @@ async def what_newer_workers_know_waits_for_them(office: Office) -> None:
     await office.ends("completed", *plain)
     await office.ends("running", *strange)
     assert await office.app.dead_letters() == []
-    async with running(Mainspring(office.app.url), newer=True):
+    async with running(Mainspring(internals_of(office.app).url), newer=True):
         await office.ends("completed", *strange)
 
 
@@ -147,13 +148,13 @@ async def what_was_taken_is_not_retried(office: Office) -> None:
     case = office.app.instance(Case, "taken")
     await until(lambda: _has_failed(case))
     # As a release before this one kept it, which had no word for a failure that was taken.
-    (stored,) = await office.app.engine.store.dead_letters(1, 0)
+    (stored,) = await internals_of(office.app).engine.store.dead_letters(1, 0)
     row, output = await case.row(), stored.output
     assert output is not None
     old = replace(
         stored, instance="taken", output=replace(output, instance=row.key), message_id=f"Case/taken/{output.version}"
     )
-    await office.app.engine.committer.commit(Unit("Case", "taken", dead_letters=(old,)))
+    await internals_of(office.app).engine.committer.commit(Unit("Case", "taken", dead_letters=(old,)))
     (_, taken) = await office.app.dead_letters()
     for letter, why in ((left, "Case/left has completed"), (taken, "Case/taken has taken its failure")):
         with pytest.raises(OperationError, match=why):
@@ -190,7 +191,7 @@ def test_each_trouble_of_the_first_weeks_stays_where_it_began() -> None:
             # What failed was told to its case, which took it; and nothing is left to be looked after but the thinker.
             assert await app.dead_letters() == []
             assert [row.id for row in await app.instances(status="suspended")] == ["thinker"]
-            assert await app.engine.store.suspects(10) == []
+            assert await internals_of(app).engine.store.suspects(10) == []
         finally:
             workers.stop()
             await app.stop()

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from mainspring.app.internals import internals_of
 from mainspring.port.records import InstanceFilter, Status
 from tests.proof.crash.forked import Forked
 from tests.proof.fleet.process import Release, app_of
@@ -78,7 +79,7 @@ class Fleet:
 
     async def _is_there(self, member: Member) -> bool:
         assert not member.process.ended(), self._log.read_text()
-        return any(row.name == member.name for row in await self.app.engine.store.workers())
+        return any(row.name == member.name for row in await internals_of(self.app).engine.store.workers())
 
     async def stop(self, member: Member) -> None:
         """Ask a process to stop, and wait until it has."""
@@ -93,7 +94,7 @@ class Fleet:
     async def count(self, prefix: str, status: Status | None = None) -> int:
         """Return how many trips there are whose ids begin so."""
         where = InstanceFilter(workflow="Trip", status=status, id_prefix=prefix)
-        return len(await self.app.engine.store.instances(where, MOST))
+        return len(await internals_of(self.app).engine.store.instances(where, MOST))
 
     async def go_on(self, sender: Member, trips: int) -> None:
         """Wait until so many more trips of a sender have come to their end."""

@@ -16,6 +16,7 @@ from typing import Final
 from examples.demo.app import app_of
 from examples.demo.drive import demo
 from examples.demo.page import page
+from mainspring.app.internals import internals_of
 from mainspring.testing import HistoryChanged, replay_histories, save_histories
 
 FOLDER: Final = Path(__file__).parent / "histories"
@@ -31,7 +32,7 @@ async def write(folder: Path) -> None:
     app = app_of(folder)
     await app.start(work=False)
     try:
-        for name, entry in app.registry.workflows.items():
+        for name, entry in internals_of(app).registry.workflows.items():
             if not name.startswith("mainspring."):
                 cls = type(entry.workflow)
                 kept = await save_histories(app, FOLDER / f"{name}.json", workflow=cls, limit=KEPT)
@@ -43,7 +44,7 @@ async def write(folder: Path) -> None:
 def replay(folder: Path) -> int:
     """Replay all of them, say how many inputs each has, and return the exit code."""
     app = app_of(folder)
-    names = {name for name in app.registry.workflows if not name.startswith("mainspring.")}
+    names = {name for name in internals_of(app).registry.workflows if not name.startswith("mainspring.")}
     missing = names - {path.stem for path in FOLDER.glob("*.json")}
     if missing:
         sys.stderr.write(f"no history of {', '.join(sorted(missing))}\n")

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.port.records import InstanceFilter, Ref
 from tests.proof.golden.golden_app import Hands, shop, workflows
 
@@ -22,7 +23,7 @@ MOST = 10_000
 
 async def read(app: Mainspring) -> dict[str, Any]:
     """Return each instance by its identity: status, version, state, and the rows of its stream."""
-    store = app.engine.store
+    store = internals_of(app).engine.store
     found: dict[str, Any] = {}
     for workflow in workflows():
         for row in await store.instances(InstanceFilter(workflow=workflow.__name__), MOST):

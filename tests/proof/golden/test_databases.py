@@ -13,6 +13,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.doctor import queue_findings
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.runtime import SystemClock
@@ -97,7 +98,7 @@ def test_what_was_owed_is_carried_out_once_and_new_work_goes_on(store: str, vers
         await mend(app)
         told = await new_work(app, "new")
         await rest(app)
-        found, stats, now = await read(app), await app.stats(), moment(app.engine.store.now_us())
+        found, stats, now = await read(app), await app.stats(), moment(internals_of(app).engine.store.now_us())
         findings = queue_findings(stats, now)
         # What earlier commits and this one decided, whatever else happened to it, would be decided again.
         assert await save_histories(app, tmp_path / "histories.json") == len(found)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from tests.proof.golden.golden_app import Hands, knows_trips, shop
 from tests.proof.golden.orders import Note, Order, Place
 from tests.support.waiting import until
@@ -90,7 +91,7 @@ async def main(url: str, effects: Path) -> None:
     async def settled() -> bool:
         """Tell whether nothing is left to do but what is held."""
         letters = len(await app.dead_letters())
-        owed = await app.engine.store.outputs(None, timers=False, limit=1_000)
+        owed = await internals_of(app).engine.store.outputs(None, timers=False, limit=1_000)
         return hands.held == len(owed) == held and letters == ORDERS["failing"][1]
 
     await until(settled)

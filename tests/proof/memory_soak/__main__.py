@@ -27,8 +27,10 @@ import apsw
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from bench.servers import own_server
-from mainspring import Mainspring, tune_process
+from mainspring import Mainspring
 from mainspring.app import purging
+from mainspring.app.internals import internals_of
+from mainspring.app.tuning import tune_process
 from tests.proof.memory_soak.figures import Sample, judge, plot, rss_bytes
 from tests.proof.memory_soak.load import Client, jobs
 
@@ -132,7 +134,9 @@ async def _load(client: Client, rate: float, ends: float) -> None:
 
 
 async def _sample(app: Mainspring, client: Client, seconds: float, stored: int) -> Sample:
-    return Sample(seconds, rss_bytes(), stored, client.ended, app.engine.stepper.lanes.count, apsw.memory_used())
+    return Sample(
+        seconds, rss_bytes(), stored, client.ended, internals_of(app).engine.stepper.lanes.count, apsw.memory_used()
+    )
 
 
 def _progress(samples: list[Sample], seconds: float) -> None:

@@ -125,7 +125,7 @@ def jobs(url: str, retention: timedelta | None = None, runtime: Runtime | None =
     async def heard(message: Finished) -> None:
         await asyncio.sleep(0)
 
-    @app.projection(name="running", key=lambda entry: entry.instance, workflows=[Job])
+    @app.projections.add(name="running", key=lambda entry: entry.instance, workflows=[Job])
     def running(document: State | None, entry: FeedEntry) -> State | None:
         match entry.input:
             case Start(_, how):

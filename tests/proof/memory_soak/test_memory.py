@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.lanes import Lane
 from tests.proof.memory_soak.census import census, grown, kinds
 from tests.proof.memory_soak.figures import Sample, judge, plot
@@ -58,7 +59,7 @@ async def _nothing_owed(app: Mainspring) -> bool:
 def keep_lanes(app: Mainspring) -> list[Lane]:
     """Plant a leak: the lane of every instance that has ended."""
     kept: list[Lane] = []
-    lanes, drop = app.engine.stepper.lanes, app.engine.stepper.lanes.drop
+    lanes, drop = internals_of(app).engine.stepper.lanes, internals_of(app).engine.stepper.lanes.drop
 
     def keep(lane: Lane) -> None:
         kept.append(lane)

@@ -26,6 +26,7 @@ from mainspring import (
     Send,
     Workflow,
 )
+from mainspring.app.internals import internals_of
 from mainspring.brokers import Brokers
 from mainspring.brokers.memory import MemoryBroker
 from mainspring.brokers.port import Outgoing
@@ -166,10 +167,10 @@ class Strongroom:
         await app.schedules.run_now("nightly", actor="ann")
         await until(self._arrived)
         await app.pauses.pause(Rest, secret(REASONS[0]), actor="ann")
-        await app.services.sources["in"].pause(secret(REASONS[1]), actor="ann")
+        await internals_of(app).services.sources["in"].pause(secret(REASONS[1]), actor="ann")
 
     async def _arrived(self) -> bool:
-        rows = {row.id: row for row in await self.app.engine.store.instances(InstanceFilter(), 1_000)}
+        rows = {row.id: row for row in await internals_of(self.app).engine.store.instances(InstanceFilter(), 1_000)}
         letters = {letter.instance.partition("/")[2] for letter in await self.app.dead_letters()}
         there = {"comes from a broker", "is scheduled", *PUT} <= rows.keys()
         return (
@@ -181,7 +182,9 @@ class Strongroom:
         )
 
     async def _weighed(self, id: str) -> bool:
-        return any(row.type == "Weighed" for row in await self.app.engine.store.stream(Ref("Safe", id), 0, 100))
+        return any(
+            row.type == "Weighed" for row in await internals_of(self.app).engine.store.stream(Ref("Safe", id), 0, 100)
+        )
 
 
 async def post(app: Mainspring, url: str) -> None:

@@ -12,6 +12,7 @@ from typing import Never
 from msgspec.structs import replace
 
 from mainspring import Complete, Decisions, Event, Mainspring, Workflow
+from mainspring.app.internals import internals_of
 from mainspring.port.records import Unit
 from tests.support.rows import letters_of
 from tests.support.running import run
@@ -85,7 +86,7 @@ def test_a_viewer_without_the_authors_classes_sees_no_text_of_theirs(tmp_path: P
             assert (letter.reason, letter.error) == ("Turning/t-1 could not begin anew", f"CardDeclined: {CARD}")
             # As it was written by older releases.
             old = replace(letter, id=0, message_id="old", reason=f"{letter.reason}: {letter.error}", error=None)
-            await app.engine.store.commit(0, [Unit("", "", dead_letters=(old,))])
+            await internals_of(app).engine.store.commit(0, [Unit("", "", dead_letters=(old,))])
 
     run(main)
     viewer = subprocess.run(  # noqa: S603  our own

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.port.records import InstanceFilter, Ref
 from mainspring.sealing import Encrypted, FileKeys, Key
@@ -67,7 +68,7 @@ class DoomedKeys:
 
 async def at_rest(app: Mainspring) -> None:
     """Wait until nothing is in this worker's hands."""
-    engine = app.engine
+    engine = internals_of(app).engine
 
     def rests() -> bool:
         return engine.committer.idle and not engine.dispatcher.in_hand and not engine.stepper.in_hand
@@ -77,7 +78,7 @@ async def at_rest(app: Mainspring) -> None:
 
 async def readable(app: Mainspring, way: str) -> set[str]:
     """Return the secrets that can be read with the keys that are there."""
-    store, told = app.engine.store, [await read_all(app)]
+    store, told = internals_of(app).engine.store, [await read_all(app)]
     for row in await store.instances(InstanceFilter(), 1_000):
         told.append(repr(await store.attempts(Ref(row.workflow, row.id), 100)).encode())
         told.append(repr(row).encode())
@@ -135,7 +136,11 @@ async def destroyed_at(app: Mainspring, keys: DoomedKeys, way: str, place: int) 
 
 async def _took_once(app: Mainspring, id: str) -> bool:
     """What one who came back asked for is done, and was not tried twice."""
-    types = [row.type for row in await app.engine.store.stream(Ref("Vault", id), 0, 100) if row.event == "Received"]
+    types = [
+        row.type
+        for row in await internals_of(app).engine.store.stream(Ref("Vault", id), 0, 100)
+        if row.event == "Received"
+    ]
     assert types.count("Told") <= 1
     return "Told" in types and (await app.instance(Vault, id).row()).status == "running"
 

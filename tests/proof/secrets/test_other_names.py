@@ -16,6 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from mainspring import Ask, Decisions, Event, Mainspring, Received, Send, Workflow
 from mainspring.analysis.export.export import export
 from mainspring.analysis.export.redaction import Redaction
+from mainspring.app.internals import internals_of
 from mainspring.app.undelivered import keep_undelivered
 from mainspring.errors import SettingError
 from mainspring.port.records import InstanceFilter
@@ -157,18 +158,18 @@ async def go(app: Mainspring) -> None:
         body = json.dumps({"card_number": secret(name), "data": {"p": secret(name)}}).encode()
         headers = {"ce-pin": secret(name)}
         await keep_undelivered(
-            app.engine, name, id=name, body=body, headers=headers, reason="it cannot be read", type=type
+            internals_of(app).engine, name, id=name, body=body, headers=headers, reason="it cannot be read", type=type
         )
 
 
 async def _done(app: Mainspring) -> bool:
-    rows = await app.engine.store.instances(InstanceFilter(workflow="Shelf"), 10)
+    rows = await internals_of(app).engine.store.instances(InstanceFilter(workflow="Shelf"), 10)
     return len(rows) == 5 and bool(await app.tasks.list(role="keeper"))
 
 
 async def told(client: httpx.AsyncClient, shown: Any, app: Mainspring) -> dict[str, set[str]]:
     """Return every secret that somebody is told who looks at everything, by where."""
-    rows = await app.engine.store.instances(InstanceFilter(), 1_000)
+    rows = await internals_of(app).engine.store.instances(InstanceFilter(), 1_000)
     of_all, of_one = paths(shown, rows, [letter.id for letter in await app.dead_letters()])
     found: dict[str, set[str]] = {}
     for path in [*of_all, *of_one, "/api/tasks/Shelf/kept/3"]:
@@ -190,10 +191,10 @@ def test_a_field_is_hidden_under_all_its_names(redact: list[str], tmp_path: Path
             async with asked(shown) as client:
                 assert await told(client, shown, app) == {}
             redaction = Redaction(payloads=True, fields=redact)
-            redaction.check(app.registry)
+            redaction.check(internals_of(app).registry)
             for format in ("jsonl", "xes", "ocel"):
                 file = tmp_path / f"export.{format}"
-                await export(app.engine.store, file, format=format, redaction=redaction)
+                await export(internals_of(app).engine.store, file, format=format, redaction=redaction)
                 assert in_bytes(file.read_bytes()) == set()
 
     run(main)
@@ -235,7 +236,7 @@ def test_what_is_not_named_is_shown_still(tmp_path: Path) -> None:
 def test_a_body_that_is_hidden_whole_is_given_back_as_it_is_stored(tmp_path: Path) -> None:
     app = made(tmp_path)
     redaction = Redaction(payloads=True, fields=["Row.card_number"])
-    redaction.check(app.registry)
+    redaction.check(internals_of(app).registry)
     assert redaction.body("Row", b'["row","4111"]') == b'"[redacted]"'
     assert redaction.restored("Row", b'"[redacted]"', b'["row","4111"]') == b'["row","4111"]'
 
@@ -243,14 +244,14 @@ def test_a_body_that_is_hidden_whole_is_given_back_as_it_is_stored(tmp_path: Pat
 def test_a_workflow_that_is_added_later_is_known_too(tmp_path: Path) -> None:
     app = Mainspring("memory://")
     redaction = Redaction(payloads=True, fields=["card_number"])
-    redaction.check(app.registry)
+    redaction.check(internals_of(app).registry)
     app.add(Shelf())
     assert b"4111" not in redaction.body("Keep", b'{"id":"k","cardNumber":"4111","p":""}')
 
 
 def test_a_type_that_the_app_lost_is_hidden_by_the_fields_of_all(tmp_path: Path) -> None:
     redaction = Redaction(payloads=True, fields=["Keep.card_number"])
-    redaction.check(made(tmp_path).registry)
+    redaction.check(internals_of(made(tmp_path)).registry)
     assert redaction.body("Forgotten", b'{"cardNumber":"4111","id":"k"}') == b'{"cardNumber":"[redacted]","id":"k"}'
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.analysis.export.export import export
-from mainspring.app.observing import exposition
+from mainspring.app.internals import internals_of
+from mainspring.app.scraping import exposition
 from mainspring.port.records import ENDED, InstanceFilter, Ref
 from mainspring.sealing import About, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.views import DeadLetter
@@ -31,7 +32,7 @@ def make(url: str, seal: Seal | None, spans: Spans, *, purging: bool = False) ->
 
 async def write_out(app: Mainspring, folder: Path, spans: Spans) -> None:
     """Write all that an app tells without being asked for messages."""
-    store = app.engine.store
+    store = internals_of(app).engine.store
     for format in ("jsonl", "xes", "ocel"):
         await export(store, folder / f"export.{format}", format=format)
     await export(store, folder / "packed.jsonl.gz")
@@ -42,7 +43,7 @@ async def write_out(app: Mainspring, folder: Path, spans: Spans) -> None:
 
 async def read_all(app: Mainspring) -> bytes:
     """Return all that can be read through an app, as text."""
-    store, told = app.engine.store, list[object]()
+    store, told = internals_of(app).engine.store, list[object]()
     rows = await store.instances(InstanceFilter(), 1_000)
     told += [rows, await store.dead_letters(1_000), await store.outputs(None, timers=False, limit=1_000)]
     told += [await store.timers(1_000), await store.checkpoints(), await store.feed(0, 10_000)]
@@ -109,7 +110,7 @@ async def two_of(app: Mainspring) -> list[DeadLetter] | None:
 
 
 async def is_cleared(app: Mainspring, projection: str) -> bool:
-    return [each.generation for each in await app.engine.store.checkpoints(projection)] == [2]
+    return [each.generation for each in await internals_of(app).engine.store.checkpoints(projection)] == [2]
 
 
 def test_what_was_written_before_the_seal_goes_by_the_way_that_the_docs_tell(tmp_path: Path) -> None:

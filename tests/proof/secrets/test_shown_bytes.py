@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from mainspring import Fail, Mainspring, Received
 from mainspring.analysis.export.export import export
 from mainspring.analysis.export.redaction import Redaction
+from mainspring.app.internals import internals_of
 from mainspring.errors import (
     AttributeValueError,
     EncodeError,
@@ -156,7 +157,7 @@ async def looked_at(
     `by_all`, the one who may ask most.
     """
     leaks: dict[str, set[str]] = {}
-    rows = await app.engine.store.instances(InstanceFilter(), 1_000)
+    rows = await internals_of(app).engine.store.instances(InstanceFilter(), 1_000)
     letters = [letter.id for letter in await app.dead_letters()]
 
     def look(what: str, content: bytes) -> None:
@@ -207,7 +208,12 @@ def test_a_redacted_field_is_on_no_route_for_no_role(
                 assert await looked_at(client, shown, app, edited, by_all=by_all) == {}
             for format in ("jsonl", "xes", "ocel"):
                 file = tmp_path / f"export.{format}"
-                await export(app.engine.store, file, format=format, redaction=Redaction(payloads=True, fields=REDACT))
+                await export(
+                    internals_of(app).engine.store,
+                    file,
+                    format=format,
+                    redaction=Redaction(payloads=True, fields=REDACT),
+                )
                 assert in_bytes(file.read_bytes()) == set()
 
     run(main)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.sealing import About, Encrypted, FileKeys, Seal
 from tests.edges.telemetry.spans import Spans
 from tests.proof.secrets.looking import in_bytes, in_files, in_server
@@ -28,7 +29,7 @@ def made(url: str, seal: Seal | None, spans: Spans) -> Strongroom:
 
 async def reasons(room: Strongroom) -> bytes:
     """Return why something is paused, as it is told."""
-    told = [await room.app.pauses.list(), await room.app.services.sources["in"].paused()]
+    told = [await room.app.pauses.list(), await internals_of(room.app).services.sources["in"].paused()]
     return repr(told).encode()
 
 
@@ -78,7 +79,7 @@ def test_none_of_them_is_to_be_read_before_and_after_its_erasure(store: str, log
                 await until(lambda: has_taken(room))
                 assert in_bytes(await read_all(room.app)) >= {secret(POSTED)}
             await room.app.pauses.resume("Rest")
-            await room.app.services.sources["in"].resume()
+            await internals_of(room.app).services.sources["in"].resume()
         assert await found() == {}
         for one in subjects:
             keys.destroy(one)

@@ -31,6 +31,7 @@ from mainspring import (
     StartChild,
     Workflow,
 )
+from mainspring.app.internals import internals_of
 from mainspring.app.undelivered import keep_undelivered
 from mainspring.errors import DuplicateIdError, MainspringError
 from mainspring.port.records import InstanceFilter, Ref
@@ -287,14 +288,14 @@ def add_all(app: Mainspring, *, purging: bool = False) -> None:
     async def ring(command: Ring) -> Told:
         raise ConnectionError(command.card)
 
-    @app.projection(key=lambda entry: entry.instance, workflows=[Vault])
+    @app.projections.add(key=lambda entry: entry.instance, workflows=[Vault])
     def opened_vaults(document: Opened | None, entry: FeedEntry) -> Opened | None:
         return Opened(entry.input.card) if isinstance(entry.input, Open) else document
 
     if purging:
         return
 
-    @app.projection(key=lambda entry: entry.instance, workflows=[Vault])
+    @app.projections.add(key=lambda entry: entry.instance, workflows=[Vault])
     def failing(document: Opened | None, entry: FeedEntry) -> Opened | None:
         match entry.input:
             case Open(card=card):
@@ -336,7 +337,7 @@ async def go(app: Mainspring) -> None:
 
 
 async def _settled(app: Mainspring) -> bool:
-    store = app.engine.store
+    store = internals_of(app).engine.store
     rows = {row.id: row for row in await store.instances(InstanceFilter(), 1_000)}
     stand = {way: rows[way].status if way in rows else "none" for way in WAYS}
     tried = {claim.instance: claim.attempts for claim in await store.outputs(None, timers=False, limit=1_000)}
@@ -403,7 +404,13 @@ async def _undelivered(app: Mainspring, way: str) -> None:
     said = secret(way)
     headers = {"content-type": "application/json", "note": said}
     await keep_undelivered(
-        app.engine, "a door", id="u-1", body=said.encode(), headers=headers, reason="a rule", error=ValueError(said)
+        internals_of(app).engine,
+        "a door",
+        id="u-1",
+        body=said.encode(),
+        headers=headers,
+        reason="a rule",
+        error=ValueError(said),
     )
 
 
@@ -430,5 +437,5 @@ _SPECIAL: Final[dict[str, Callable[[Mainspring, str], Awaitable[None]]]] = {
 
 
 async def _took(app: Mainspring, id: str, type: str, workflow: type[Workflow[Any, Any, Any]] = Vault) -> bool:
-    rows = await app.engine.store.stream(Ref(workflow.__name__, id), 0, 100)
+    rows = await internals_of(app).engine.store.stream(Ref(workflow.__name__, id), 0, 100)
     return any((row.type or "").endswith(type) and row.kind is not None for row in rows)

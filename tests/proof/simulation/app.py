@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from mainspring import Breaker, Context, DoNotRetryError, FeedEntry, Mainspring, Retry
+from mainspring.app.internals import internals_of
 from mainspring.brokers.port import Outgoing
 from mainspring.brokers.sink import Publisher, Sink
 from mainspring.brokers.source import BrokerSource, SourceOptions
@@ -158,8 +159,9 @@ HANDS: Final[ContextVar[Hands]] = ContextVar("hands")
 def app_of(node: Node, runtime: VirtualRuntime, store: Store) -> Mainspring:
     """Return the app, for a node. What never changes while it runs, its registry, is read from its source once only."""
     app = Mainspring("memory://", runtime=runtime, store=store)
-    app.registry = whole(node.code).registry
-    app.services.add(_Source(app, HANDS.get().branch))
+    internals = internals_of(app)
+    internals.registry = internals_of(whole(node.code)).registry
+    internals.services.add(_Source(app, HANDS.get().branch))
     return app
 
 
@@ -169,7 +171,7 @@ class _Source:
     def __init__(self, app: Mainspring, branch: Branch) -> None:
         options = SourceOptions(group="simulated", types=frozenset({"Ship", "Scan"}))
         self._source = BrokerSource(app, "parcels", branch, "post", consignments.TAKEN, options, Counter())
-        app.services.edges["parcels"] = self._source
+        internals_of(app).services.edges["parcels"] = self._source
 
     def prepare(self) -> None: ...
 
@@ -191,9 +193,9 @@ class _Sink:
 
 def _report_deliveries(app: Mainspring) -> None:
     sink: Any = _Sink()
-    publisher = Publisher(app.registry.codec, consignments.SERVICE, sink)
+    publisher = Publisher(internals_of(app).registry.codec, consignments.SERVICE, sink)
     options = {"retry": RETRY, "timeout": TIMEOUT}
-    app.registry.add_subscriber(publisher.handler(consignments.Delivered, "to reports", "event", options))
+    internals_of(app).registry.add_subscriber(publisher.handler(consignments.Delivered, "to reports", "event", options))
 
 
 @cache
@@ -208,7 +210,9 @@ def whole(code: Code) -> Mainspring:
     _journey_handlers(app)
     _own_handlers(app)
 
-    @app.projection(key=lambda entry: f"{entry.workflow}/{entry.instance}", workflows=("Journey", "Holiday", "Project"))
+    @app.projections.add(
+        key=lambda entry: f"{entry.workflow}/{entry.instance}", workflows=("Journey", "Holiday", "Project")
+    )
     def seen(document: Seen | None, entry: FeedEntry) -> Seen | None:
         return Seen((document.events if document else 0) + 1, entry.stream_position)
 

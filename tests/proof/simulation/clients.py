@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import json
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.brokers.port import Outgoing
 from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.errors import (
@@ -354,7 +355,7 @@ class Clients:
 
     def _look_at_breakers(self) -> None:
         for node in self._world.ready_nodes():
-            runners = node.app.engine.dispatcher.runners.by_queue if node.app else {}
+            runners = internals_of(node.app).engine.dispatcher.runners.by_queue if node.app else {}
             if any(runner.gate.is_open for runner in runners.values()):
                 self._world.complaints.append(f"{node.party.name} holds a destination back that has not failed")
 
@@ -455,7 +456,7 @@ class Clients:
 
     async def _resume_all(self) -> None:
         async def act(app: Mainspring) -> None:
-            for pause in await pauses_of(app.engine.store):
+            for pause in await pauses_of(internals_of(app).engine.store):
                 await app.pauses.resume(pause.what, actor="olga")
 
         await self.at(await self._node(), act)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import StoreError
 from mainspring.port.store import Store
@@ -85,7 +86,7 @@ class Node:
     @property
     def worker(self) -> int:
         """The key under which it works at this moment."""
-        return self.app.engine.committer.worker if self.app is not None else 0
+        return internals_of(self.app).engine.committer.worker if self.app is not None else 0
 
     def stop(self) -> None:
         """Stop in order."""

@@ -15,6 +15,7 @@ from typing import Any
 from examples.demo.app import HANDLERS
 from examples.demo.drive import open_task
 from examples.demo.scenes import Answer, Line, Scene, openings, scenes
+from mainspring.app.internals import internals_of
 from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.port.records import Committed, InstanceFilter, InstanceRow, Ref, Unit
 from mainspring.port.store import Store
@@ -38,7 +39,7 @@ async def fill(example: str, path: Path) -> None:
             if scene.example == example:
                 await _play(world, scene)
         await world.advance(days=3)
-        await _copy(app.engine.store, path)
+        await _copy(internals_of(app).engine.store, path)
 
 
 def _slow_down(world: World, example: str) -> None:

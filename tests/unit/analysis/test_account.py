@@ -14,6 +14,7 @@ from mainspring.analysis.figures.figures import WorkflowFigures, figures_of, wor
 from mainspring.analysis.figures.tally import WorkflowTally
 from mainspring.analysis.figures.variants import CUT, PATH_STEPS
 from mainspring.analysis.outlines import OutlinePage
+from mainspring.app.internals import internals_of
 from mainspring.port.records import InstanceFilter, InstanceRow, Outline, OutlineSpot
 from mainspring.sealing import Encrypted, StaticKeys
 from mainspring.testing.samples import Count, Counter
@@ -218,7 +219,7 @@ def test_a_reset_of_a_real_instance_is_read_through_the_seal(tmp_path: Path, sea
             await app.send(Count("c-1"))
             await app.send(Count("c-1"))
             await app.instance(Counter, "c-1").reset(2, "once more", actor="ann")
-            (found,) = (await figures_of(app.engine.store, InstanceFilter())).workflows
+            (found,) = (await figures_of(internals_of(app).engine.store, InstanceFilter())).workflows
             return found
 
     found = asyncio.run(run())

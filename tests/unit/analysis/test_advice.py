@@ -13,6 +13,7 @@ from mainspring import Mainspring
 from mainspring.analysis.diagram.mining import machine_of
 from mainspring.analysis.figures.advice import ADVICE_SHOWN, LEAST, LEAST_INPUTS, OF_ONE_KIND, advice_of
 from mainspring.analysis.figures.figures import Advice, Figures, figures_of
+from mainspring.app.internals import internals_of
 from mainspring.port.records import InstanceFilter
 from mainspring.testing import simulate
 from mainspring.testing.simulation.world import World
@@ -29,13 +30,13 @@ def counted(app: Mainspring, play: Play) -> Figures:
     async def main() -> Figures:
         async with simulate(app) as world:
             await play(world)
-            return await figures_of(app.engine.store, InstanceFilter())
+            return await figures_of(internals_of(app).engine.store, InstanceFilter())
 
     return asyncio.run(main())
 
 
 def told(app: Mainspring, play: Play) -> tuple[Advice, ...]:
-    figures, entries = counted(app, play), app.registry.workflows
+    figures, entries = counted(app, play), internals_of(app).registry.workflows
     return advice_of(figures, lambda name: machine_of(entries[name]))
 
 

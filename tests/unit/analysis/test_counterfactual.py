@@ -25,6 +25,7 @@ from examples.order_processing.workflow import (
 from mainspring import Kind, Mainspring
 from mainspring.analysis.replay.counterfactual import Counterfactual, counterfactual
 from mainspring.analysis.replay.retelling import Edit
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Failed, Received, Scheduled
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.stored_streams import whole_stream
@@ -54,10 +55,10 @@ def stories(folder: Path, example: str, make: Any) -> list[Any]:
         await app.start(work=False)
         try:
             found: list[Any] = []
-            for row in await app.engine.store.instances(InstanceFilter(), INSTANCES):
+            for row in await internals_of(app).engine.store.instances(InstanceFilter(), INSTANCES):
                 ref = Ref(row.workflow, row.id)
-                rows = live(await whole_stream(app.engine.store, ref))
-                entry = app.registry.workflows.get(row.workflow)
+                rows = live(await whole_stream(internals_of(app).engine.store, ref))
+                entry = internals_of(app).registry.workflows.get(row.workflow)
                 if entry is not None:
                     found += make(entry, ref, rows)
             return found
@@ -101,8 +102,8 @@ def test_children_and_fan_outs_answer_as_they_did(tmp_path: Path) -> None:
             await quiet(app)
             found: list[tuple[str, Counterfactual]] = []
             for ref in (Ref("Trip", "t-1"), Ref("Adder", "s-1")):
-                rows = live(await whole_stream(app.engine.store, ref))
-                found += unchanged(app.registry.workflows[ref.workflow], ref, rows)
+                rows = live(await whole_stream(internals_of(app).engine.store, ref))
+                found += unchanged(internals_of(app).registry.workflows[ref.workflow], ref, rows)
             return found
 
     found = run(body)
@@ -231,9 +232,9 @@ def test_an_instance_that_began_anew_is_told_from_its_last_beginning(tmp_path: P
             for hours in (8, 3, 5):
                 await app.send(Shift("s-1", hours))
             ref = Ref("Shifts", "s-1")
-            rows = live(await whole_stream(app.engine.store, ref))
+            rows = live(await whole_stream(internals_of(app).engine.store, ref))
             return counterfactual(
-                app.registry.workflows["Shifts"], ref, rows, Edit("replace", 5, Shift("s-1", 8)), LATE_US
+                internals_of(app).registry.workflows["Shifts"], ref, rows, Edit("replace", 5, Shift("s-1", 8)), LATE_US
             )
 
     found = run(body)
@@ -255,9 +256,9 @@ def test_what_operators_did_is_left_out_and_a_reset_counts(tmp_path: Path) -> No
             await claim.resume()
             await app.send(Note("c-1", "c"))
             ref = Ref("Claims", "c-1")
-            rows = live(await whole_stream(app.engine.store, ref))
+            rows = live(await whole_stream(internals_of(app).engine.store, ref))
             edit = Edit("replace", 5, Note("c-1", "A"))
-            return counterfactual(app.registry.workflows["Claims"], ref, rows, edit, 0)
+            return counterfactual(internals_of(app).registry.workflows["Claims"], ref, rows, edit, 0)
 
     found = run(body)
 
@@ -367,15 +368,15 @@ def test_a_result_that_is_no_input_is_left_alone_as_it_was(tmp_path: Path) -> No
         async def knock(command: Knock) -> Note:
             return Note(command.door, "nobody asked for it")
 
-        app.registry.codec.register(Note)
+        internals_of(app).registry.codec.register(Note)
         async with app:
             await app.send(Tick("d-1"))
             await quiet(app)
             ref = Ref("Asker", "d-1")
-            rows = live(await whole_stream(app.engine.store, ref))
+            rows = live(await whole_stream(internals_of(app).engine.store, ref))
             assert [row.event for row in rows][-1] == "Kept"
             edit = Edit("replace", 2, Tick("d-1"))
-            return counterfactual(app.registry.workflows["Asker"], ref, rows, edit, LATE_US)
+            return counterfactual(internals_of(app).registry.workflows["Asker"], ref, rows, edit, LATE_US)
 
     found = run(body)
 

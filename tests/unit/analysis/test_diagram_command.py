@@ -14,6 +14,7 @@ from mainspring.analysis.diagram.diagram import Diagram, diagram_of
 from mainspring.analysis.diagram.mermaid import to_mermaid
 from mainspring.analysis.diagram.mining import machine_of, mined_of
 from mainspring.analysis.diagram.svg import to_svg
+from mainspring.app.internals import internals_of
 from tests.edges.cli.conftest import Ran, call
 from tests.edges.cli.test_command_line import section
 from tests.unit.analysis.approved import approved
@@ -39,8 +40,8 @@ def drawn(example_databases: Path) -> dict[str, tuple[Diagram, Diagram]]:
             app = app_of(example, example_databases)
             await app.start(work=False)
             for workflow in WORKFLOWS[example]:
-                entry = app.registry.workflows[workflow.__name__]
-                machine, mined = machine_of(entry), await mined_of(app.engine.store, entry.name, entry)
+                entry = internals_of(app).registry.workflows[workflow.__name__]
+                machine, mined = machine_of(entry), await mined_of(internals_of(app).engine.store, entry.name, entry)
                 found[entry.name] = (diagram_of(machine, None), diagram_of(machine, mined))
             await app.stop()
         return found

@@ -16,6 +16,7 @@ from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.explain import Explanation, because, explain
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.replay.travel import travel
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.walk import Moment
 from mainspring.engine.registry import WorkflowEntry
@@ -145,9 +146,9 @@ def test_the_short_form_is_the_innermost_case_of_decide() -> None:
 
 
 async def explained(app: Mainspring, ref: Ref) -> list[tuple[Moment, Explanation]]:
-    entry: WorkflowEntry = app.registry.workflows[ref.workflow]
+    entry: WorkflowEntry = internals_of(app).registry.workflows[ref.workflow]
     found: list[tuple[Moment, Explanation]] = []
-    async for moment in travel(app.engine.store, entry, ref):
+    async for moment in travel(internals_of(app).engine.store, entry, ref):
         assert isinstance(moment, Moment)
         explanation = explain(entry, moment)
         if explanation is not None:
@@ -250,9 +251,9 @@ def test_what_begins_an_instance_is_decided_before_its_beginning_is_folded(tmp_p
         async with app:
             await app.send(Ring("b-1"))
             await quiet(app)
-            entry, ref = app.registry.workflows["Bell"], Ref("Bell", "b-1")
-            moments = [m async for m in travel(app.engine.store, entry, ref) if isinstance(m, Moment)]
-            rows = await whole_stream(app.engine.store, ref)
+            entry, ref = internals_of(app).registry.workflows["Bell"], Ref("Bell", "b-1")
+            moments = [m async for m in travel(internals_of(app).engine.store, entry, ref) if isinstance(m, Moment)]
+            rows = await whole_stream(internals_of(app).engine.store, ref)
             other = counterfactual(entry, ref, rows, Edit("insert", 3, Ring("b-1")), 1 << 60)
             await save_histories(app, tmp_path / "bell.json")
             inputs = replay_histories(app, tmp_path / "bell.json")

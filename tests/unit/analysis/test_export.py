@@ -24,6 +24,7 @@ from mainspring.analysis.export.xes import Activities
 from mainspring.analysis.streams import DAMAGED
 from mainspring.analysis.what_if.check import check
 from mainspring.analysis.what_if.file_check import check_file
+from mainspring.app.internals import internals_of
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail
 from mainspring.engine.recording.fan_out_parts import Parts
 from mainspring.engine.recording.stored_values import moment
@@ -44,7 +45,7 @@ def app(tmp_path: Path) -> Mainspring:
 
 
 def exported(app: Mainspring, path: Path, **settings: Any) -> Exported:
-    return running(app, lambda app: export(app.engine.store, path, **settings))
+    return running(app, lambda app: export(internals_of(app).engine.store, path, **settings))
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -95,7 +96,7 @@ def test_a_file_that_is_read_back_is_checked_as_the_database_is(
     assert gzip.decompress(path.read_bytes()).startswith(b'{"line":"file"')
     monkeypatch.setattr(Refund, "limit", 200)
 
-    from_database = running(refunds(app.url), check)
+    from_database = running(refunds(internals_of(app).url), check)
     from_file = check_file(refunds("memory://"), path)
 
     assert not from_file.safe
@@ -211,7 +212,7 @@ def test_a_failed_export_leaves_the_old_file_and_nothing_else(app: Mainspring, t
         def stop(_: int) -> None:
             raise KeyboardInterrupt
 
-        await export(app.engine.store, path, on_progress=stop)
+        await export(internals_of(app).engine.store, path, on_progress=stop)
 
     with pytest.raises(KeyboardInterrupt):
         running(app, interrupted)

@@ -16,6 +16,7 @@ from mainspring import Decisions, Event, Mainspring, Received, Workflow
 from mainspring.analysis.diagram.miner import BEGIN, Mined, MinedStep, Miner
 from mainspring.analysis.diagram.mining import MOVES_KEPT, Trail, mine
 from mainspring.analysis.reading.model import COMPENSATED
+from mainspring.app.internals import internals_of
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.errors import InstanceFailedError
@@ -33,7 +34,7 @@ def mined_after(url: str, work: Callable[[Mainspring], Awaitable[Any]], sample: 
         async with doors(url) as app:
             await work(app)
             miner = Miner("Door", "New", STATES)
-            return await mine(app.engine.store, InstanceFilter(workflow="Door"), miner, sample)
+            return await mine(internals_of(app).engine.store, InstanceFilter(workflow="Door"), miner, sample)
 
     return asyncio.run(run())
 
@@ -202,7 +203,7 @@ def test_a_history_that_is_not_kept_tells_no_steps(tmp_path: Path) -> None:
         async with app:
             for n in range(5):
                 await app.send(Tick("a"), id=f"t-{n}")
-            return await mine(app.engine.store, InstanceFilter(workflow="Clock"), Miner("Clock", "Even"))
+            return await mine(internals_of(app).engine.store, InstanceFilter(workflow="Clock"), Miner("Clock", "Even"))
 
     mined = asyncio.run(run())
 
@@ -327,7 +328,7 @@ def test_steps_and_times_of_the_examples_are_those_that_folding_their_streams_gi
         try:
             return [
                 (await _mined(app, name), await _folded(app, name))
-                for name in app.registry.workflows
+                for name in internals_of(app).registry.workflows
                 if not name.startswith("mainspring.")
             ]
         finally:
@@ -342,14 +343,14 @@ def test_steps_and_times_of_the_examples_are_those_that_folding_their_streams_gi
 
 
 async def _mined(app: Mainspring, name: str) -> Mined:
-    entry = app.registry.workflows[name]
+    entry = internals_of(app).registry.workflows[name]
     miner = Miner(name, entry.definition.states[type(entry.workflow.initial_state)])
-    return await mine(app.engine.store, InstanceFilter(workflow=name), miner)
+    return await mine(internals_of(app).engine.store, InstanceFilter(workflow=name), miner)
 
 
 async def _folded(app: Mainspring, name: str) -> Counter[tuple[str, str, str]]:
     """Count steps by folding every stream event by event, and looking at the states themselves."""
-    entry, store = app.registry.workflows[name], app.engine.store
+    entry, store = internals_of(app).registry.workflows[name], internals_of(app).engine.store
     counted: Counter[tuple[str, str, str]] = Counter()
     for instance in await store.instances(InstanceFilter(workflow=name), 1_000):
         state: Any = entry.workflow.initial_state

@@ -29,6 +29,7 @@ from mainspring.analysis.replay.explain import explain
 from mainspring.analysis.replay.retelling import Edit
 from mainspring.analysis.replay.travel import travel
 from mainspring.analysis.what_if.check import check
+from mainspring.app.internals import internals_of
 from mainspring.core.events import AnswerRefused
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.walk import Moment
@@ -74,8 +75,8 @@ def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def moments(app: Mainspring) -> list[Moment]:
-    entry = app.registry.workflows["DocumentApproval"]
-    return [one async for one in travel(app.engine.store, entry, REF) if isinstance(one, Moment)]
+    entry = internals_of(app).registry.workflows["DocumentApproval"]
+    return [one async for one in travel(internals_of(app).engine.store, entry, REF) if isinstance(one, Moment)]
 
 
 def test_what_was_refused_is_decided_once_more_and_the_same_again(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_a_refusal_is_a_moment_with_its_decision_and_is_explained(tmp_path: Path
     assert (refused.envelope.actor, refused.envelope.task) == ("bob", "review")
 
     async def explained(app: Mainspring) -> Any:
-        return explain(app.registry.workflows["DocumentApproval"], refused)
+        return explain(internals_of(app).registry.workflows["DocumentApproval"], refused)
 
     explanation = after_a_refusal(tmp_path, explained)
     assert explanation.agrees
@@ -132,7 +133,7 @@ def test_a_refusal_can_be_made_a_test_that_passes(tmp_path: Path) -> None:
     async def written(app: Mainspring) -> str:
         told = await moments(app)
         (place,) = (n for n, one in enumerate(told) if one.position == AT)
-        return as_test(app.registry.workflows["DocumentApproval"], told[:place], told[place])
+        return as_test(internals_of(app).registry.workflows["DocumentApproval"], told[:place], told[place])
 
     source = after_a_refusal(tmp_path, written)
 
@@ -147,7 +148,10 @@ def test_without_the_guard_the_story_would_have_gone_on_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def told(app: Mainspring) -> Any:
-        entry, rows = app.registry.workflows["DocumentApproval"], await whole_stream(app.engine.store, REF)
+        entry, rows = (
+            internals_of(app).registry.workflows["DocumentApproval"],
+            await whole_stream(internals_of(app).engine.store, REF),
+        )
         edit = Edit("replace", AT, ApproveDocument("d-1"))
         return counterfactual(entry, REF, rows, edit, rows[-1].time_us)
 
@@ -163,8 +167,8 @@ def test_without_the_guard_the_story_would_have_gone_on_otherwise(
 
 def test_the_way_is_drawn_and_stays_where_it_is(tmp_path: Path) -> None:
     async def drawn(app: Mainspring) -> Any:
-        mined = await mine(app.engine.store, InstanceFilter(), Miner("DocumentApproval", initial="New"))
-        return machine_of(app.registry.workflows["DocumentApproval"]), mined
+        mined = await mine(internals_of(app).engine.store, InstanceFilter(), Miner("DocumentApproval", initial="New"))
+        return machine_of(internals_of(app).registry.workflows["DocumentApproval"]), mined
 
     machine, mined = after_a_refusal(tmp_path, drawn)
 
@@ -179,9 +183,9 @@ def test_a_log_for_process_mining_does_not_tell_it_as_complete(tmp_path: Path) -
         file, redaction = io.BytesIO(), Redaction(payloads=True)
         writer = XesWriter(file, redaction)
         writer.begin(datetime(2026, 1, 1, tzinfo=UTC))
-        (instance,) = await app.engine.store.instances(InstanceFilter(), 10)
+        (instance,) = await internals_of(app).engine.store.instances(InstanceFilter(), 10)
         writer.instance(instance)
-        for row in await whole_stream(app.engine.store, REF):
+        for row in await whole_stream(internals_of(app).engine.store, REF):
             if row.version == AT:
                 writer.event(REF, row, redaction.outgoing(row))
         writer.end()

@@ -9,6 +9,7 @@ from msgspec import Struct
 from mainspring import Mainspring, message
 from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.contrast import Shape, Stored, as_today, changes, state_changes
+from mainspring.app.internals import internals_of
 from mainspring.codec import Codec
 from mainspring.core.events import Completed, Failed, Sent
 from mainspring.engine.recording.recorder import Recorder
@@ -120,7 +121,9 @@ def walked(body: bytes) -> Comparison:
         EventRow(1, "Began", 0),
         EventRow(2, "InitiatedBy", 0, "Count", 1, b'{"counter":"c-1"}', state="Counted"),
     ]
-    walk = Comparison(app.registry.workflows["Counter"], Ref("Counter", "c-1"), {2: Stored("Counted", 1, body)})
+    walk = Comparison(
+        internals_of(app).registry.workflows["Counter"], Ref("Counter", "c-1"), {2: Stored("Counted", 1, body)}
+    )
     walk.take(rows)
     walk.end()
     return walk

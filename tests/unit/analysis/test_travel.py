@@ -11,6 +11,7 @@ from mainspring import Mainspring
 from mainspring.analysis.replay import travel as module
 from mainspring.analysis.replay.changes import CHANGES_KEPT, change_document, change_lines, state_change
 from mainspring.analysis.replay.travel import travel
+from mainspring.app.internals import internals_of
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.stored_streams import whole_stream
@@ -32,8 +33,8 @@ def url(tmp_path: Path) -> str:
 
 
 async def walked(app: Mainspring, ref: Ref, first: int = 1, last: int | None = None) -> list[Moment | Stopped]:
-    entry: WorkflowEntry = app.registry.workflows[ref.workflow]
-    return [moment async for moment in travel(app.engine.store, entry, ref, first, last)]
+    entry: WorkflowEntry = internals_of(app).registry.workflows[ref.workflow]
+    return [moment async for moment in travel(internals_of(app).engine.store, entry, ref, first, last)]
 
 
 def moments(url: str, *messages: Any, first: int = 1, last: int | None = None) -> list[Any]:
@@ -87,8 +88,8 @@ def test_what_a_reset_leaves_behind_is_marked_and_the_state_goes_on_from_there(u
             await app.instance(Claims, "c-1").reset(5, "too many notes")
             await app.send(Note("c-1", "c"))
             await quiet(app)
-            rows = await whole_stream(app.engine.store, CLAIM)
-            entry = app.registry.workflows["Claims"]
+            rows = await whole_stream(internals_of(app).engine.store, CLAIM)
+            entry = internals_of(app).registry.workflows["Claims"]
             state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(CLAIM, live(rows)))
             return await walked(app, CLAIM), state
 
@@ -103,7 +104,7 @@ def test_what_was_left_behind_is_explained_only_when_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body() -> None:
-        async with app_of(app.url) as running:
+        async with app_of(internals_of(app).url) as running:
             for message in (Claim("c-1", 50), Note("c-1", "a"), Note("c-1", "b")):
                 await running.send(message)
             await running.instance(Claims, "c-1").reset(5, "too many notes")
@@ -140,7 +141,7 @@ def test_an_event_of_an_unknown_type_ends_the_walk(url: str) -> None:
     async def body() -> list[Moment | Stopped]:
         app = app_of(url)
         async with app:
-            del app.registry.codec._by_name["Note"]  # noqa: SLF001  today's code has no such type
+            del internals_of(app).registry.codec._by_name["Note"]  # noqa: SLF001  today's code has no such type
             return await walked(app, CLAIM)
 
     *before, stopped = run(body)

@@ -20,6 +20,7 @@ from mainspring.analysis.what_if import check as checking
 from mainspring.analysis.what_if import comparison
 from mainspring.analysis.what_if.check import NOT_KEPT, check
 from mainspring.analysis.what_if.report import Difference, Report
+from mainspring.app.internals import internals_of
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter
 from mainspring.sealing import Encrypted, FileKeys
@@ -293,7 +294,7 @@ def test_a_stream_that_is_purged_while_it_is_read_hides_no_other(url: str, monke
     """One with a snapshot is read by two questions: between them its events may go."""
 
     async def use(app: Mainspring) -> Report:
-        stream, store = app.engine.store.stream, app.engine.store
+        stream, store = internals_of(app).engine.store.stream, internals_of(app).engine.store
         monkeypatch.setattr(store, "stream", lambda ref, *rest: nothing() if ref.id == "noted" else stream(ref, *rest))
         return await check(app)
 
@@ -419,7 +420,7 @@ def test_a_state_that_decide_returned_is_a_decision(tmp_path: Path, monkeypatch:
 
     assert running(app, send, work=True).safe
     monkeypatch.setattr(Door, "step_size", 2)
-    again = Mainspring(app.url)
+    again = Mainspring(internals_of(app).url)
     again.add(Door())
     difference = only(running(again, check))
     assert (difference.what, difference.steps) == ("Claim in Counted: Became(Counted) differs in times", 2)

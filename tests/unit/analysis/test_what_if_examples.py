@@ -13,6 +13,7 @@ from mainspring.analysis.export.export import export
 from mainspring.analysis.export.redaction import Redaction
 from mainspring.analysis.what_if.check import check
 from mainspring.analysis.what_if.report import Report
+from mainspring.app.internals import internals_of
 from tests.edges.cli.conftest import call
 from tests.proof.golden.golden_app import Hands, shop
 from tests.proof.golden.restore import kept, restored
@@ -69,7 +70,7 @@ def test_the_examples_are_logs_as_the_standards_ask(example: str, tmp_path: Path
         await app.start(work=False)
         try:
             path = tmp_path / f"log.{format}"
-            await export(app.engine.store, path, format=format, redaction=Redaction(payloads=True))  # pyright: ignore[reportArgumentType]
+            await export(internals_of(app).engine.store, path, format=format, redaction=Redaction(payloads=True))  # pyright: ignore[reportArgumentType]
         finally:
             await app.stop()
 

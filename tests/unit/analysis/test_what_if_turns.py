@@ -14,6 +14,7 @@ from mainspring.analysis.what_if import comparison
 from mainspring.analysis.what_if.check import check
 from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.report import Report
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Reset
 from mainspring.port.records import EventRow, Ref
 from tests.unit.analysis.refunds import Claim, Note, Refund, refunds, running
@@ -90,7 +91,7 @@ def test_a_reset_further_back_than_states_are_kept_is_told(url: str, monkeypatch
 
 
 def test_a_reset_right_behind_a_step_that_cannot_be_read_leaves_it_behind(url: str) -> None:
-    entry = refunds(url).registry.workflows["Refund"]
+    entry = internals_of(refunds(url)).registry.workflows["Refund"]
     rows = [
         EventRow(1, "Began", 0),
         EventRow(2, "InitiatedBy", 0, *astuple(entry.recorder.encoded(Claim("c", 700)))),

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import astuple
 
 from mainspring import Complete, DeadlinePassed, Mainspring, Schedule, Send
+from mainspring.app.internals import internals_of
 from mainspring.core.events import (
     Became,
     Began,
@@ -88,7 +89,7 @@ class Marked(Plain):
 def stored(stream: Sequence[StreamEvent[Any, Any]], workflow: type[Any]) -> tuple[WorkflowEntry, list[EventRow]]:
     app = Mainspring("memory://")
     app.add(workflow())
-    entry = app.registry.workflows[workflow.__name__]
+    entry = internals_of(app).registry.workflows[workflow.__name__]
     return entry, [row_of(entry, event, version) for version, event in enumerate(stream, 1)]
 
 

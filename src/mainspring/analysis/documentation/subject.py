@@ -13,6 +13,7 @@ from mainspring.analysis.diagram.diagram import Diagram
 from mainspring.analysis.documentation.stories import Told
 from mainspring.analysis.reading.model import Machine
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.core.messages import type_of
 from mainspring.core.story import duration
 from mainspring.core.workflow import SNAPSHOT_EVERY_EVENTS
@@ -72,7 +73,8 @@ def subject_of(
     app: Mainspring, entry: WorkflowEntry, machine: Machine, diagram: Diagram, stories: Sequence[Told] = ()
 ) -> Subject:
     """Gather what the app knows of a workflow."""
-    registry, outputs = app.registry, frozenset(entry.definition.outputs.values())
+    inside = internals_of(app)
+    registry, outputs = inside.registry, frozenset(entry.definition.outputs.values())
     inputs = frozenset(entry.definition.inputs.values())
     return Subject(
         machine,
@@ -80,9 +82,9 @@ def subject_of(
         tuple(_settings(entry)),
         tuple(_handlers(registry, outputs)),
         tuple(
-            ScheduleFacts(name, calendar.text, type_of(cls).name, calendar.catch_up)
-            for name, (calendar, cls) in app.schedules.declared().items()
-            if type_of(cls).name in inputs
+            ScheduleFacts(name, each.calendar.text, type_of(each.message_type).name, each.calendar.catch_up)
+            for name, each in inside.schedules.items()
+            if type_of(each.message_type).name in inputs
         ),
         _takers(registry, entry),
         _senders(registry, entry),

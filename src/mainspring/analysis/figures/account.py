@@ -16,6 +16,7 @@ from mainspring.analysis.figures.tally import NOT_KEPT, SEND_FAILED, Run, Wait, 
 from mainspring.analysis.outlines import INSTANCES_PER_PAGE, OutlinePage, pages_of
 from mainspring.analysis.processes import Sharing, shared
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.search import found
 from mainspring.port.records import ENDED, InstanceFilter, InstanceRow, OutlineSpot
 from mainspring.port.store import Store
@@ -261,8 +262,8 @@ async def count(
 
 async def _count(where: InstanceFilter, question: Question, app: Mainspring, stretch: Stretch) -> Counted:
     account = question.account()
-    async for page in pages_within(app.engine.store, where, *stretch):
-        async for outlines in pages_of(app.engine.store, page):
+    async for page in pages_within(internals_of(app).engine.store, where, *stretch):
+        async for outlines in pages_of(internals_of(app).engine.store, page):
             account.take(outlines)
     return Counted(account.closed(), account.instances)
 

@@ -10,6 +10,7 @@ from mainspring.analysis.reading.machine import read_machine
 from mainspring.analysis.reading.model import Machine
 from mainspring.analysis.reading.records import NO_DEFAULT, return_hint
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.core.messages import type_of
 from mainspring.engine.registry import WorkflowEntry, is_internal
 
@@ -32,8 +33,8 @@ class World:
     """The workflows of an app as machines, and where their messages go."""
 
     def __init__(self, app: Mainspring) -> None:
-        self._registry = app.registry
-        self.entries = {name: entry for name, entry in app.registry.workflows.items() if not is_internal(name)}
+        self._registry = internals_of(app).registry
+        self.entries = {name: entry for name, entry in self._registry.workflows.items() if not is_internal(name)}
         self.machines = {name: read_machine(entry.workflow, by_status=True) for name, entry in self.entries.items()}
         self._classes: dict[str, type[Any]] = {}
         for entry in self.entries.values():

@@ -28,6 +28,7 @@ from mainspring.analysis.what_if.contrast import Stored
 from mainspring.analysis.what_if.old_code import EVENTS_PER_QUESTION, Beside, OldCode, OldStates, Part, Past, hold
 from mainspring.analysis.what_if.report import EXAMPLES, Report, Tally
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.inputs.stored_streams import pinned
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import CodecError, DamagedRecordError, NoSuchInstanceError
@@ -62,7 +63,7 @@ async def check(
     the old code comes to.
     """
     tally = Tally(examples)
-    chunks = _chunks(app.engine.store, wheres, sample)
+    chunks = _chunks(internals_of(app).engine.store, wheres, sample)
     work = _Work(examples, against)
     try:
         async for report in _reports(app, chunks, work, sharing):
@@ -141,7 +142,14 @@ class _Work:
     async def __call__(self, app: Mainspring, chunk: Sequence[InstanceRow]) -> Report:
         if self._against is not None and self._old is None:
             self._old = await asyncio.to_thread(OldStates, self._against)
-        return await _report(app.engine.store, app.registry, chunk, Tally(self._examples), self._watch, self._old)
+        return await _report(
+            internals_of(app).engine.store,
+            internals_of(app).registry,
+            chunk,
+            Tally(self._examples),
+            self._watch,
+            self._old,
+        )
 
     def close(self) -> None:
         """End the process of the old code, if there is one here. Those of helpers end with their helpers."""

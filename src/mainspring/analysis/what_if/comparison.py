@@ -68,11 +68,12 @@ class Comparison(Walk):
     `new_fields` are those that only today's code has, by state.
 
     >>> from mainspring import Mainspring
+    >>> from mainspring.app.internals import internals_of
     >>> from mainspring.testing.samples import Counter
     >>> app = Mainspring("memory://")
     >>> app.add(Counter())
     >>> rows = [EventRow(1, "Began", 0), EventRow(2, "InitiatedBy", 0, "Count", 1, b'{"counter":"c-1"}', state="Lost")]
-    >>> walk = Comparison(app.registry.workflows["Counter"], Ref("Counter", "c-1"))
+    >>> walk = Comparison(internals_of(app).registry.workflows["Counter"], Ref("Counter", "c-1"))
     >>> walk.take(rows)
     >>> walk.end()
     >>> list(walk.found)

@@ -16,6 +16,7 @@ from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.old_code import EVENTS_PER_QUESTION, Beside, OldCode, OldStates
 from mainspring.analysis.what_if.report import EXAMPLES, Report, Tally
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Ref
 from mainspring.purity.guarding import Watch
@@ -38,11 +39,11 @@ def check_file(
     The app is not started. With `against`, every state is held against the one that the old code comes to.
     `on_progress` is told how many lines were read since it was told last.
     """
-    app.registry.add_publication()
-    app.registry.add_fan_out()
+    internals_of(app).registry.add_publication()
+    internals_of(app).registry.add_fan_out()
     with nullcontext() if against is None else OldStates(against) as old:
-        check = _Check(app.registry, wanted, examples, old)
-        items = read_file(path, app.seal)
+        check = _Check(internals_of(app).registry, wanted, examples, old)
+        items = read_file(path, internals_of(app).seal)
         while page := list(islice(items, ITEMS_AT_ONCE)):
             for item in page:
                 check.take(item)

@@ -31,6 +31,7 @@ from mainspring.analysis.what_if.old_code import (
     write_frame,
 )
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.engine.registry import Registry
 from mainspring.errors import CodecError, told
 from mainspring.port.records import EventRow, Ref
@@ -82,9 +83,9 @@ def _loaded(old: OldCode) -> Registry:
         place = Path(file).resolve()
         if is_below(place, today) and not is_below(place, folder) and not is_library(place):
             raise ImportError(f"{name} was imported from today's code, {place}, and not from {folder}")
-    app.registry.add_publication()
-    app.registry.add_fan_out()
-    return app.registry
+    internals_of(app).registry.add_publication()
+    internals_of(app).registry.add_fan_out()
+    return internals_of(app).registry
 
 
 class _Fold:

@@ -55,10 +55,11 @@ class Context:
     """What a handler may ask for as its second parameter.
 
     `idempotency_key` is the same at every attempt; pass it to the service that is called. `attempt` counts from 1.
-    `envelope` is the command in its envelope. `resources` are what the app opened. `heartbeat()` says that long work is
-    still running: it restarts the timeout. `connection` is the database, for a handler that asked for its result's
-    transaction: what it writes and what it returns are committed together, or neither. `cancelled` turns true when the
-    instance was cancelled or the attempt timed out; an async handler is cancelled as well.
+    `instance` is the one that sent the command, `envelope` the command in its envelope. `resources` are what the app
+    opened. `heartbeat()` says that long work is still running: it restarts the timeout. `connection` is the database,
+    for a handler that asked for its result's transaction: what it writes and what it returns are committed together, or
+    neither. `cancelled` turns true when the instance was cancelled or the attempt timed out; an async handler is
+    cancelled as well.
 
     >>> async def charge(command: int, context: Context) -> None:
     ...     await context.resources["bank"].charge(command, key=context.idempotency_key)

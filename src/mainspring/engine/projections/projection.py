@@ -143,7 +143,7 @@ def _check(projection: Projection) -> None:
     problem = _name_problem(projection)
     if problem is not None:
         raise WiringError(
-            f"A projection is named {name!r}, which {problem}", 'Name it: @app.projection(name="orders").'
+            f"A projection is named {name!r}, which {problem}", 'Name it: @app.projections.add(name="orders").'
         )
     if type(options.version) is not int or options.version < 1:
         raise WiringError(f"{name} has version={options.version!r}", "Use a whole number from 1, and count it up.")

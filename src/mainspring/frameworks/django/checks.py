@@ -8,6 +8,7 @@ from typing import Any
 from django import conf  # pyright: ignore[reportMissingTypeStubs]  it has none
 from django.core.checks import CheckMessage, Error  # pyright: ignore[reportMissingTypeStubs]  as above
 
+from mainspring.app.internals import internals_of
 from mainspring.errors import SettingError
 from mainspring.frameworks.django.configured import configured_app
 from mainspring.frameworks.own_file import file_of
@@ -19,7 +20,7 @@ def check_databases(*_asked: Any, **_options: Any) -> list[CheckMessage]:
         app = configured_app()
     except (SettingError, ImportError) as error:
         return [Error(str(error), id="mainspring.E001")]
-    own = file_of(app.url)
+    own = file_of(internals_of(app).url)
     databases: dict[str, dict[str, Any]] = conf.settings.DATABASES
     return [
         Error(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from mainspring.app.app import Mainspring
 from mainspring.app.blocking import Blocking, BlockingInstance, EventLoopThread
+from mainspring.app.internals import internals_of
 from mainspring.app.requests import AskOptions
 from mainspring.core.messages import Message
 from mainspring.core.story import Entry
@@ -55,21 +56,21 @@ class Simulation:
 
     async def __aenter__(self) -> World:
         app, gate, clock = self._app, Gate(), SimulatedClock(self._start)
-        chronicle = Chronicle(app.registry)
+        inside = internals_of(app)
+        chronicle = Chronicle(inside.registry)
         runtime, store = SimulatedRuntime(clock, self._seed), SimulatedStore(clock, chronicle)
         async with AsyncExitStack() as exits:
-            exits.enter_context(app.standing_on(runtime, store, self._resources))
-            exits.enter_context(_without_tables(app.registry))
-            stubs = Stubs(app.registry, clock, runtime, gate, chronicle)
+            exits.enter_context(inside.standing_on(runtime, store, self._resources))
+            exits.enter_context(_without_tables(inside.registry))
+            stubs = Stubs(inside.registry, clock, runtime, gate, chronicle)
             exits.callback(stubs.remove)
             stubs.install(self._stubs)
             await app.start(name="simulation")
             exits.push_async_callback(app.stop, drain=timedelta(0))
-            submit = app.engine.stepper.submit
-            app.engine.stepper.submit = lambda pending: gate.when_open(lambda: submit(pending))
-            world = World(app, clock, runtime, store, gate, stubs, chronicle, self._patience)
-            exits.push_async_callback(world.close)
-            clock.drives, clock.drive = world.drives, world.drive
+            stepper = inside.engine.stepper
+            submit = stepper.submit
+            stepper.submit = lambda pending: gate.when_open(lambda: submit(pending))
+            world = World(app, clock, runtime, store, gate, stubs, chronicle, self._patience, exits)
             await world.settle()
             self._exits = exits.pop_all()
         return world

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 from msgspec import Struct
 
 from mainspring.app.instance import Instance, Receipt
+from mainspring.app.internals import internals_of
 from mainspring.app.requests import AskOptions
 from mainspring.app.workflow_handle import SendOptions
 from mainspring.core.messages import In, Message, Out
@@ -64,8 +66,10 @@ class World:
         stubs: Stubs,
         chronicle: Chronicle,
         patience: timedelta,
+        exits: AsyncExitStack,
     ) -> None:
         self.app = app
+        """The running app, for what a world has no method for."""
         self._clock = clock
         self._runtime = runtime
         self._store = store
@@ -75,6 +79,8 @@ class World:
         self._moving = asyncio.Lock()
         self._posted: list[asyncio.Task[Receipt[Any]]] = []
         self._patience = patience
+        clock.drives, clock.drive = self._drives, self._drive
+        exits.push_async_callback(self._close)
 
     # ---- messages in
 
@@ -184,11 +190,11 @@ class World:
 
     def streams(self) -> dict[str, list[Entry]]:
         """Return the streams of all instances, in the order of their beginning."""
-        return self._store.streams(self.app.registry)
+        return self._store.streams(internals_of(self.app).registry)
 
     def timers(self) -> list[Timer]:
         """Return what is scheduled, the next one first."""
-        decode = self.app.registry.codec.decode
+        decode = internals_of(self.app).registry.codec.decode
         return [
             Timer(moment(c.due_us), f"{c.workflow}/{c.instance}", decode(c.type, c.type_version, c.body))
             for c in self._store.waiting_timers()
@@ -204,15 +210,15 @@ class World:
 
     # ---- how time moves
 
-    async def drive(self, moment_us: int) -> None:
+    async def _drive(self, moment_us: int) -> None:
         """Let time pass because the test's own code sleeps until then."""
         await self._advance_to(moment_us)
 
-    def drives(self, task: asyncio.Task[Any] | None) -> bool:
+    def _drives(self, task: asyncio.Task[Any] | None) -> bool:
         """Return True if a sleeper has to move the world itself: the test's own code, while nothing else does."""
         return not self._moving.locked() and not self._runtime.owns(task)
 
-    async def close(self) -> None:
+    async def _close(self) -> None:
         """Forget what was put at the door and not taken."""
         for task in self._posted:
             task.cancel()
@@ -229,12 +235,14 @@ class World:
         self._clock.advance_to(max(moment_us, self._clock.now_us()))
         # Tasks that are woken run first: an attempt that ends at its deadline has made it in time.
         await self._become_quiet()
-        await self.app.engine.stop_overdue()
+        await internals_of(self.app).engine.stop_overdue()
         await self._become_quiet()
 
     def _next_due_us(self) -> int | None:
         """Return when the next sleeper wakes, or the next attempt's time is up."""
-        deadlines = [deadline_us for _, _, deadline_us in self.app.engine.attempts() if deadline_us < NEVER_US]
+        deadlines = [
+            deadline_us for _, _, deadline_us in internals_of(self.app).engine.attempts() if deadline_us < NEVER_US
+        ]
         due = [*deadlines, *([] if self._clock.next_us is None else [self._clock.next_us])]
         return min(due, default=None)
 
@@ -260,7 +268,7 @@ class World:
     def _busy(self) -> list[str]:
         """Return the handlers that wait for something which neither the loop nor the virtual clock will bring."""
         at_rest = self._clock.asleep | self._gate.waiting
-        return [name for task, name, _ in self.app.engine.attempts() if task not in at_rest]
+        return [name for task, name, _ in internals_of(self.app).engine.attempts() if task not in at_rest]
 
     def _the_end(self) -> str:
         lines = self._chronicle.told(max(0, self._chronicle.length - 5))

@@ -151,7 +151,7 @@ def fold(document: Seen | None, entry: FeedEntry) -> Seen | None:
 
 def _wire_projected(app: Mainspring, effects: HandlerEffects) -> None:
     wire(app, effects)
-    app.projection(name="seen", key=lambda entry: entry.instance)(fold)
+    app.projections.add(name="seen", key=lambda entry: entry.instance)(fold)
 
 
 async def _projection(client: Client) -> None:
