@@ -170,10 +170,10 @@ ROUTES: Final[dict[Holding, str]] = {
 LIVE: Final[dict[Holding, str]] = {SHOWN: "instance\nevents", FIGURES: "stats"}
 
 # ---- what is printed: to whoever has the app, its database and its keys
-PRINTED: Final = Holding("content", "opened", "not redacted: whoever runs it has the database")
+PRINTED: Final = Holding("content", "opened", "not redacted: its user has the database")
 EXPORTED: Final = Holding("content, in a file, with `--payloads`", "opened", "`--redact`: without fields; the kind")
 WRITTEN: Final = Holding("content, in a file, with `--payloads`", "opened", "not redacted: leave out `--payloads`")
-RECORDED: Final = Holding("content, in a file", "opened", "not redacted: whoever runs it has the database")
+RECORDED: Final = Holding("content, in a file", "opened", "not redacted: its user has the database")
 SERVED: Final = Holding("what the routes show", "opened", "`--redact`: as the routes")
 LOGGED: Final = Holding("its log", "of errors the kind", "not redacted: see the log below")
 
@@ -296,7 +296,7 @@ FILES: Final[dict[str, tuple[str, Holding]]] = {
     ),
     "analysis/what_if/old_process.py": (
         "no file: states that older code comes to, through a pipe to the `what-if` that asked",
-        Holding("content", "opened", "not redacted: whoever runs it has the database"),
+        Holding("content", "opened", "not redacted: its user has the database"),
     ),
     "app/archive.py": ("the archive of a purge", Holding("content", "sealed", "as it is")),
     "app/histories.py": ("golden histories", RECORDED),
@@ -342,7 +342,7 @@ HEAD = """\
 
 Every place where mainspring keeps, shows or sends something of a message, a state, a result or an error, and what a
 [seal](../how-to/protect-data.md) that hides, and [`redact`](../how-to/http.md), make of it. Which places there are,
-the code says, and one that nobody has said a word about fails the tests. Modules that write files or send are known by
+the code says, and one that is not listed fails the tests. Modules that write files or send are known by
 the calls and libraries that they use.
 
 The words about columns, routes, commands and spans are tried with marked secrets that go every way: without a seal they
@@ -353,7 +353,7 @@ the live `stats` have no content is said from their code; nothing searches them 
 
 Put no secret into what is *readable by design*: names, ids, keys, attributes, titles, roles, people. Tables of your own
 projections are yours, and so is what your handlers log, send and write. What is refused may quote what was asked for,
-to whoever asked.
+to the one that asked.
 """
 
 

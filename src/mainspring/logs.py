@@ -1,4 +1,4 @@
-"""What a log says of an error: its text; or its kind alone, while a store is open whose bodies nobody may read."""
+"""What a log says of an error: its text; or its kind alone, while a store is open whose bodies are secret."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Unsaid(Exception):  # noqa: N818  it stands in a log for another one
 
 
 class Discretion(logging.Filter):
-    """Lets no line say more of an error than its kind, as long as somebody has asked for that.
+    """Lets no line say more of an error than its kind, as long as any store has asked for that.
 
     A log has many writers and one reader, so it holds for the whole process, whichever app a line is about.
     """
@@ -49,13 +49,13 @@ class Discretion(logging.Filter):
 
     @property
     def asked(self) -> bool:
-        """Whether a store is open whose bodies nobody may read."""
+        """Whether a store is open whose bodies are secret."""
         return bool(self._asking)
 
     def ask(self, store: object) -> None:
         """Ask for it, as long as a store is open. Any thread may: there is nothing to count."""
         self._asking.add(id(store))
-        _ASYNCIO.addFilter(self)  # it stays: without anybody who asks it lets everything through
+        _ASYNCIO.addFilter(self)  # it stays: if no store asks for it, it lets everything through
 
     def release(self, store: object) -> None:
         """Ask for it no longer."""

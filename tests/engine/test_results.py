@@ -302,7 +302,7 @@ def test_a_command_that_nobody_takes_is_named_at_start(make_app: MakeApp) -> Non
     async def main() -> None:
         app = make_app()
         app.add(Job())
-        with pytest.raises(WiringError, match=r"Nobody takes Work \(sent by Job\)\. Register a handler"):
+        with pytest.raises(WiringError, match=r"Nothing takes Work \(sent by Job\)\. Register a handler"):
             await app.start()
 
     run(main)

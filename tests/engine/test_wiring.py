@@ -92,7 +92,7 @@ def test_an_output_that_is_perhaps_sent_and_that_nobody_takes_is_told_at_the_sta
 
     with caplog.at_level(logging.INFO, "mainspring.engine"):
         run(main)
-    assert "Indirect declares the output Work, which nobody here takes" in caplog.text
+    assert "Indirect declares the output Work, which nothing here takes" in caplog.text
 
 
 def test_a_workflow_whose_outputs_are_all_accounted_for_starts_without_a_warning(
@@ -114,7 +114,7 @@ def test_a_handler_with_parameters_that_nobody_fills_is_refused_at_once(make_app
     async def named(command: Work, *, bank: str) -> None: ...
 
     for function in (three, named):
-        with pytest.raises(WiringError, match="parameters that nobody fills: bank"):
+        with pytest.raises(WiringError, match="parameters that nothing fills: bank"):
             make_app().handler(function)
 
 

@@ -99,12 +99,12 @@ class Mainspring:
     # ---- wiring
 
     def add(self, *workflows: Workflow[Any, Any, Any], retry: Retry | None = None) -> None:
-        """Add workflows. `retry` holds for all commands that they send, instead of what their handlers say."""
+        """Add workflows. `retry` holds for all commands that they send, instead of that of their handlers."""
         for workflow in workflows:
             self._internals.registry.add_workflow(workflow, retry)
 
     def external(self, *types: type[Any]) -> None:
-        """Say that messages of these types are carried out by another process."""
+        """Declare that another process carries out messages of these types."""
         self._internals.registry.add_external(*types)
 
     @overload
@@ -128,7 +128,7 @@ class Mainspring:
         executor: Literal["process"] | None = ...,
     ) -> Callable[[F], F]: ...
     def handler(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  the options are checked when they are used
-        """Register the function that carries out a message; its first parameter's annotation says which.
+        """Register the handler of a message type: the annotation of its first parameter.
 
         It may be async or plain (plain ones run in threads), may ask for a Context as its second parameter, and returns
         None, a message, or several. With `batch` it takes a list of messages and returns a list of results.
@@ -144,7 +144,7 @@ class Mainspring:
         self, *, retry: Retry = ..., timeout: timedelta = ..., name: str | None = ...
     ) -> Callable[[F], F]: ...
     def subscribe(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  as above
-        """Register one more function that gets a published message; its first parameter says which."""
+        """Register a subscriber of a published message type: the annotation of its first parameter."""
         return registering(self._internals.registry.add_subscriber, function, options)
 
     def resource(self, name: str) -> Callable[[F], F]:
@@ -172,7 +172,7 @@ class Mainspring:
         await lifecycle.start(self._internals, work=work, pools=pools, name=name)
 
     async def stop(self, drain: timedelta = DRAIN) -> None:
-        """Finish what runs, release the rest, and close. What is not done resumes at the next start."""
+        """Drain and close: running handlers finish, and all other work goes back. It resumes at the next start."""
         await lifecycle.stop(self._internals, drain)
 
     async def __aenter__(self) -> Self:
@@ -336,12 +336,12 @@ class Mainspring:
         )
 
     async def timers(self, limit: int = PAGE) -> list[WaitingOutput]:
-        """Return waiting timers, the next one first; not those that a worker is about to let fire."""
+        """Return waiting timers, the next one first; not those that a worker has claimed to fire them."""
         read = decoded(self._internals.registry.codec)
         return [output_view(claim, read) for claim in await self._internals.engine.store.timers(checked_limit(limit))]
 
     async def stats(self) -> Stats:
-        """Return how much of everything there is."""
+        """Return counts: instances by status, waiting inputs and outputs, timers, dead letters, workers."""
         return stats_view(await self._internals.engine.store.stats())
 
     async def purge(
@@ -369,7 +369,7 @@ class Mainspring:
     async def retry_dead_letter(
         self, id: int, message: Any = None, *, actor: str | None = None, force: bool = False
     ) -> None:
-        """Carry a dead letter out after all, under its old id; or `message`, recorded as Resent, in its place.
+        """Retry a dead letter under its old id; or `message`, recorded as Resent, in its place.
 
         An instance that this failure has suspended resumes, unless it waits for something else too. A command whose
         instance has ended, was compensated or has taken its failure is refused unless it is forced.

@@ -80,7 +80,7 @@ class Arrivals:
         declared = self._known.get(envelope.type)
         if declared is None or (self._types is not None and declared.name not in self._types):
             known = sorted(self._known if self._types is None else self._types)
-            raise WiringError(f"Nobody takes {envelope.type} here", f"There are: {', '.join(known) or 'none'}.")
+            raise WiringError(f"Nothing takes {envelope.type} here", f"There are: {', '.join(known) or 'none'}.")
         version = envelope.type_version or declared.version
         return internals_of(self._app).registry.codec.decode_outside(declared.name, version, envelope.data)
 

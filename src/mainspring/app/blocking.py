@@ -34,7 +34,7 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
-    # What type checkers are told of the methods that `__getattr__` finds: the same, without `await`.
+    # What type checkers know of the methods that `__getattr__` finds: the same, without `await`.
     # tests/engine/test_blocking.py holds that none is left out.
     def waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
         """Return a method as it is for programs without an event loop."""
@@ -346,7 +346,7 @@ class EventLoopThread:
             try:
                 self._loop.run_forever()
             finally:
-                # Also where a KeyboardInterrupt ended it: a caller must not wait for ever for its answer.
+                # Also where a KeyboardInterrupt ended it: a caller must not wait for its answer without end.
                 self._loop.close()
                 for answer in list(self._awaited):
                     _never_answered(answer)

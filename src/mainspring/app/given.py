@@ -14,7 +14,7 @@ REASON_CHARACTERS: Final = 10_000
 
 
 def checked_limit(limit: object) -> int:
-    """Return how many are asked for, if that is a number that makes sense.
+    """Return a limit, if it is a valid number.
 
     >>> checked_limit(100)
     100
@@ -25,7 +25,7 @@ def checked_limit(limit: object) -> int:
 
 
 def checked_processes(processes: object) -> int:
-    """Return how many processes are allowed, if that is a number that makes sense.
+    """Return a number of processes, if it is valid.
 
     >>> checked_processes(2)
     2

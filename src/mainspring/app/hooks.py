@@ -154,7 +154,7 @@ class Hook:
     async def _publish(self, message: Any, id: str, actor: str | None) -> None:
         registry = self._internals.registry
         if not registry.takers(message) and not registry.has_subscribers(message):
-            raise WiringError(f"Nobody takes {type(message).__name__}", "Add a workflow that has it among its inputs.")
+            raise WiringError(f"Nothing takes {type(message).__name__}", "Add a workflow that has it among its inputs.")
         await publish_outside(self._internals, message, id=id, actor=actor)
 
 

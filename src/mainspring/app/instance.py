@@ -91,7 +91,7 @@ class Instance(Generic[State, Result_co]):
         return row
 
     async def standing(self) -> str:
-        """Return its standing in words, for a caller that waited in vain. One whose first input waits has not begun."""
+        """Describe its status in words, as for a caller that timed out. One whose first input waits has not begun."""
         # The inbox first: what is taken out of it between the two looks is seen by the second.
         waits = bool(await self._internals.engine.store.inbox(self._ref, 1))
         paused = "".join(f"; {pause}" for pause in await self._paused())
@@ -122,7 +122,7 @@ class Instance(Generic[State, Result_co]):
         return await present_state(engine.store, entry, loaded, engine.committer.lull)
 
     async def stream(self, after: int = 0) -> list[Entry]:
-        """Return the whole story behind a position. `NotKept` stands for a message that was erased.
+        """Return all recorded events after a position. `NotKept` stands for a message that was erased.
 
         Where it is empty, the first input was not taken: `row()` and `log()` say why, `waiting()` which one it is.
         """
@@ -196,11 +196,11 @@ class Instance(Generic[State, Result_co]):
         await self._internals.engine.operations.resume(self._ref, checked_actor(actor))
 
     async def retry(self, *, actor: str | None = None) -> None:
-        """Take the input that failed once more: the same as resume, in the words of a person who mended something."""
+        """Retry the input that failed: the same as `resume`."""
         await self.resume(actor=actor)
 
     async def skip(self, *, actor: str | None = None) -> None:
-        """Pass over the input, or the compensation, that failed, and continue."""
+        """Skip the input, or the compensation, that failed, and continue."""
         await self._internals.engine.operations.skip(self._ref, checked_actor(actor))
 
     async def cancel(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
@@ -212,7 +212,7 @@ class Instance(Generic[State, Result_co]):
         await self._internals.engine.operations.terminate(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def reset(self, position: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
-        """Go back to an earlier position, at which a step has ended, as a new branch of history that is recorded.
+        """Go back to an earlier position, at the end of a step. The reset is recorded as an event.
 
         Timers are set anew, and what was answered only behind that position is carried out again under its old id.
         """
@@ -257,7 +257,7 @@ class Instance(Generic[State, Result_co]):
 
 
 class Receipt(Instance[Any, Result_co]):
-    """What the sender of a message holds: what became of it, and the instance that it went to.
+    """The result of sending a message: its status, and the instance that it went to.
 
     `status` is `stepped` (taken and decided), `kept` (an event that came after the end: recorded), `accepted` (durable,
     its turn will come), `suspended` (durable, but the instance is suspended), `duplicate` (it was there already) or

@@ -104,7 +104,7 @@ class Internals:
 
     @contextmanager
     def standing_on(self, runtime: Runtime, store: Store, resources: Mapping[str, Any]) -> Generator[None]:
-        """Be on another runtime and store for a while, unsealed and with stand-ins for resources: for a simulation."""
+        """Use another runtime and store, no seal, and stand-ins for resources, in a `with` block: for a simulation."""
         self.check_not_running("Stop it first; a simulation starts the app itself.")
         own = self.runtime, self.given_store, self.resources, self.seal
         self.runtime, self.given_store, self.seal = runtime, store, None

@@ -49,7 +49,7 @@ async def retry(
         return
     if message is not None and letter.kind == Kind.ANSWER:
         fix = "Retry it as it is, or discard it and let the task be asked again."
-        raise OperationError(f"Dead letter {id}", f"is what {letter.actor} answered, and nobody else's to correct", fix)
+        raise OperationError(f"Dead letter {id}", f"is {letter.actor}'s answer; no other person may correct it", fix)
     pending = from_dead_letter(engine.registry, letter if message is None else _edited(engine, letter, message))
     # It is removed in the commit that takes it; if it is not taken, it stays.
     if await engine.intake.answered(pending) == "duplicate":

@@ -133,7 +133,7 @@ class Looks:
         try:
             return await source.lag()
         except Exception as error:  # noqa: BLE001  a broker that is away does not hide the others
-            log.warning("nobody can say how much waits for the source %s: %s", name, Quoted(told(error)))
+            log.warning("how much waits for the source %s is not known: %s", name, Quoted(told(error)))
             return None
 
     def _look_at_this_process(self) -> None:

@@ -44,7 +44,7 @@ class Pauses:
         self._internals = internals
 
     async def pause(self, what: type[Any] | str, reason: str = BY_AN_OPERATOR, *, actor: str | None = None) -> None:
-        """Let all workers begin nothing more of a handler or a workflow; what comes waits, and nothing is lost.
+        """Pause a handler or a workflow in all workers. What comes waits, and nothing is lost.
 
         `what` is the type that the handler takes, or the workflow's class; or a name, as `Charge` or `handler:Charge`.
         This process knows at once, every other one within two seconds. What runs already is finished. It returns when

@@ -83,7 +83,7 @@ class Projections:
         return ProjectionHandle(self._internals, name)
 
     async def list(self) -> list[ProjectionStatus]:
-        """Return how all projections are: those of this app, and others that the store knows."""
+        """Return the status of all projections: those of this app, and others in the store."""
         found = await self._internals.engine.store.checkpoints()
         names = sorted({*self._internals.registry.projections, *(checkpoint.name for checkpoint in found)})
         return [await self(name).status() for name in names]
@@ -121,7 +121,7 @@ class ProjectionHandle:
         return read
 
     async def status(self) -> ProjectionStatus:
-        """Return how far it is behind, what stopped it if anything did, and what workers leave to others."""
+        """Return its lag, the error that stopped it, if any, and why workers leave it to newer ones."""
         status, store = await self._status(), self._internals.engine.store
         now_us = store.now_us()
         left = (read(row.held).projections.get(self.name) for row in await store.workers() if row.ends_us > now_us)
@@ -137,7 +137,7 @@ class ProjectionHandle:
         return ProjectionStatus(self.name, declared, await self._lag(live), await self._lag(building))
 
     async def caught_up(self, timeout: timedelta = WAIT) -> None:
-        """Wait until all that has happened is in it, by this code's version, and nothing is being built beside it."""
+        """Wait until it has no lag, in this code's version, and no rebuild runs."""
         engine, clock, version = self._internals.engine, self._internals.engine.runtime.clock, self._declared().version
         seconds = checked_seconds(timeout)
         deadline_us = engine.store.now_us() + int(seconds * 1e6)
@@ -150,7 +150,7 @@ class ProjectionHandle:
             await clock.sleep(LOOK_SECONDS)
 
     async def rebuild(self) -> int:
-        """Fill a new generation from the beginning of the feed, and return its number.
+        """Rebuild it in a new generation, from the beginning of the feed, and return that generation's number.
 
         A worker does it, beside the live one, which is kept until the new one has caught up and takes its place.
         """
@@ -167,7 +167,7 @@ class ProjectionHandle:
             if await store.advance(begun):
                 self._internals.engine.projector.wake()
                 return begun.generation
-        raise OperationError(f"The projection {self.name}", "is being rebuilt by somebody else", "Look at its status.")
+        raise OperationError(f"The projection {self.name}", "is being rebuilt elsewhere", "Look at its status.")
 
     async def _lag(self, checkpoint: Checkpoint | None) -> Lag | None:
         if checkpoint is None:

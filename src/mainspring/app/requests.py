@@ -34,7 +34,7 @@ OUTPUTS: Final = 1_000
 
 
 class RequestOptions(TypedDict, total=False):
-    """What may be said of a request: how long to wait (30 s unless told), and what may be said of any message.
+    """What may be said of a request: how long to wait (30 s by default), and what may be said of any message.
 
     >>> options: RequestOptions = {"timeout": timedelta(seconds=5), "id": "stock-17"}
     """

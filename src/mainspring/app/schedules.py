@@ -92,15 +92,15 @@ class Schedules:
         return [await self._info(name) for name in self._declared]
 
     async def pause(self, name: str, *, actor: str | None = None) -> None:
-        """Let a schedule fire no more until it is resumed."""
+        """Pause a schedule until it is resumed."""
         await self._send(name, Pause(), actor)
 
     async def resume(self, name: str, *, actor: str | None = None) -> None:
-        """Let a paused or removed schedule fire again, beginning with its next time from now."""
+        """Resume a paused or removed schedule, beginning with its next time from now."""
         await self._send(name, Resume(), actor)
 
     async def remove(self, name: str, *, actor: str | None = None) -> None:
-        """Let a schedule fire no more, until it is declared differently or resumed. Take it out of the code as well."""
+        """Stop a schedule, until it is declared differently or resumed. Remove it from the code as well."""
         await self._send(name, Remove(), actor)
 
     async def run_now(self, name: str, *, actor: str | None = None) -> None:

@@ -49,7 +49,7 @@ class Edge(Protocol):
 
 
 class SourceFigures(Struct, frozen=True):
-    """How a source does, in this process since it began: `lag` is for all processes, None where that is not known.
+    """Figures of a source, in this process since it began: `lag` is for all processes, None where that is not known.
 
     `state` is `stopped`, `connecting`, `running`, `paused`, or `failing` with the `error`. Of what was `received`,
     messages were `accepted`, known already (`duplicates`), without a taker (`skipped`), or could not be taken
@@ -92,7 +92,7 @@ class Source(Protocol):
 
     @property
     def figures(self) -> SourceFigures:
-        """How it does, without its lag."""
+        """Its figures, without its lag."""
         ...
 
     async def lag(self) -> int | None:
@@ -100,11 +100,11 @@ class Source(Protocol):
         ...
 
     async def pause(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
-        """Take nothing more, in all processes, until it is resumed. What waits stays at the broker."""
+        """Stop receiving, in all processes, until it is resumed. What waits stays at the broker."""
         ...
 
     async def resume(self) -> None:
-        """Take messages again."""
+        """Receive messages again."""
         ...
 
     async def paused(self) -> str | None:

@@ -114,7 +114,7 @@ class Tasks:
         return page.records
 
     async def get(self, id: str) -> Task:
-        """Return a task, whatever became of it."""
+        """Return a task, open or not."""
         return task_of(await self._row(id), self._internals.engine.store.now_us())
 
     async def forms(self, id: str) -> FormList:
@@ -122,7 +122,7 @@ class Tasks:
         row = await self._row(id)
         return forms_of(self._answers(row), data_of(row), row.reject)
 
-    # ---- hands
+    # ---- claiming
 
     async def claim(self, id: str, *, actor: str, roles: Iterable[str] = ()) -> Task:
         """Claim a task, so that no other person can. Claiming it again is no error."""
@@ -179,7 +179,7 @@ class Tasks:
     async def reject(
         self, id: str, reason: str, *, actor: str, roles: Iterable[str] = (), fields: Mapping[str, Any] | None = None
     ) -> TaskOutcome:
-        """Say no: answer a task with the type that its Ask named as `reject`, with the reason in its field `reason`."""
+        """Reject a task: answer with the type that its Ask named as `reject`, with the reason in its field `reason`."""
         row = await self._row(id)
         if row.reject is None:
             choice = " or ".join(row.answers)

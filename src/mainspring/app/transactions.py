@@ -29,8 +29,8 @@ class Transaction:
     """A transaction of the app's own database: `async with app.transaction() as transaction`.
 
     It has the five verbs of a `Connection`, with `$1`, `$2` … for values, and `send` and `publish`. What was written
-    and what was sent is committed together when the block is left, and an exception undoes both. Everybody else who
-    writes may have to wait for it, so it ends by itself after its limit. Inside it, `app.send` is not a part of it.
+    and what was sent is committed together when the block is left, and an exception undoes both. All other
+    writers may have to wait for it, so it ends by itself after its limit. Inside it, `app.send` is not a part of it.
 
     >>> import asyncio
     >>> from tempfile import TemporaryDirectory

@@ -163,7 +163,7 @@ class Brokers:
         for name, endpoint in self._table.endpoints.items():
             if endpoint.broker not in self._brokers:
                 raise WiringError(
-                    f"The endpoint {name} is at the broker {endpoint.broker}, which nobody added",
+                    f"The endpoint {name} is at the broker {endpoint.broker}, which was not added",
                     f"There are: {', '.join(self._brokers) or 'none'}.",
                 )
             if endpoint.replies is not None:
@@ -223,7 +223,7 @@ class Brokers:
             for wanted in (*(receive.types or ()), *((receive.bare_type,) if receive.bare_type else ())):
                 if wanted not in known:
                     raise WiringError(
-                        f"{wanted} is received from {name}, and nobody here takes it",
+                        f"{wanted} is received from {name}, and nothing here takes it",
                         "Add the workflow that takes it with app.add(…), or a function with @app.subscribe.",
                     )
             options = SourceOptions(
@@ -242,7 +242,7 @@ class Brokers:
             self._sources.append(source)
 
     def _refuse_loop(self, type_name: str, to: str) -> None:
-        """What is received from where it is published to would go round for ever."""
+        """What is received from where it is published to would go round without end."""
         address = self._table.endpoints[to]
         for name, receive in self._table.receives.items():
             source = self._table.endpoints.get(name)
@@ -250,7 +250,7 @@ class Brokers:
             if same and (receive.types is None or type_name in receive.types):
                 raise WiringError(
                     f"{type_name} is published to {to} and received from {name}, which are the same place",
-                    "It would go round for ever: name the types that are received, without this one.",
+                    "It would go round without end: name the types that are received, without this one.",
                 )
 
     def _endpoint(self, name: str, what: str) -> Endpoint:

@@ -74,7 +74,7 @@ class Confirmations:
         headers = {**message.headers, MESSAGE_ID: quote(f"{message.address}#{message.id}", safe="#/:@")}
         size = _header_bytes(headers) + len(message.body)
         if size > self._client.max_payload:
-            # The client counts the payload alone, and the server ends the connection of whoever sends too much.
+            # The client counts the payload alone, and the server ends the connection of a client that sends too much.
             future.set_result(DoNotRetryError(f"NATS takes no message of {size:,} bytes"))
             return
         try:

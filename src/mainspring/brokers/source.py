@@ -64,7 +64,7 @@ PAUSED_US: Final = 100 * 365 * 24 * 3_600 * 1_000_000
 
 _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (CodecError, "it cannot be read"),
-    (WiringError, "nobody here takes it"),
+    (WiringError, "nothing here takes it"),
     (NotFromOutsideError, "its workflow does not take it from outside"),
     (RouteError, "its workflow could not route it"),
     (InvalidIdError, "its id, or its instance's, cannot be stored"),

@@ -24,7 +24,7 @@ from mainspring.errors import BrokerError
 THREADS: Final = 16
 CONNECTIONS: Final = 100
 CONNECT_SECONDS: Final = 5
-# Longer than SQS lets whoever waits for messages wait at most.
+# Longer than SQS lets a receiver wait for messages.
 ANSWER_SECONDS: Final = 25
 BATCH: Final = 10
 _NO_QUEUE: Final = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})

@@ -75,7 +75,7 @@ def incoming(delivery: Delivery, address: str, bare_type: str | None = None) -> 
     if id is None:
         raise DecodeError(
             "The message",
-            "has no id, and its broker gives it none: a redelivery could not be told from another message",
+            "has no id, and its broker gives it none: a redelivery could not be distinguished from another message",
             "Send it with an id.",
         )
     return read_attributes({**attributes, "id": id}, delivery.body), id

@@ -80,7 +80,7 @@ def counterfactual(
 
     ID is Workflow/id; the id alone will do if only one workflow has it. Today's code decides; nothing is carried out
     or written. What came from outside comes at its time. A command that was also sent in the recorded story gets the
-    same answer, after the same time; one that never was is told as unanswered. Timers fire when they are due, unless
+    same answer, after the same time; one that never was is shown as unanswered. Timers fire when they are due, unless
     cancelled. To insert behind everything, say --at the next position.
     """
     if [replace is not None, insert is not None, drop].count(True) != 1:
@@ -92,7 +92,7 @@ def counterfactual(
         instance = await opened(app, identity, "told otherwise")
         if instance.row.version > EVENTS_MOST:
             raise RefusedError(
-                f"{instance.ref} has {instance.row.version:,} events; {EVENTS_MOST:,} can be told otherwise."
+                f"{instance.ref} has {instance.row.version:,} events; {EVENTS_MOST:,} can be changed in a story."
             )
         rows = live(await whole_stream(internals_of(app).engine.store, instance.ref))
         message = replace if replace is not None else insert

@@ -208,7 +208,7 @@ async def _waits_for_pauses(store: Store, paused: list[PauseInfo]) -> bool:
 
 def _is_of_pauses(finding: Finding, paused: list[PauseInfo]) -> bool:
     """Return True if a store reports what is paused as not taken: it knows of no pauses."""
-    return any(finding.what.startswith(f"Nobody takes {info.name}: ") for info in paused)
+    return any(finding.what.startswith(f"Nothing takes {info.name}: ") for info in paused)
 
 
 async def _parked(store: Store, inbox: int) -> int:
@@ -235,7 +235,7 @@ def queue_findings(stats: Stats, now: datetime, *, paused: bool = False, parked:
     if stats.dead_letters:
         what = f"{counted(stats.dead_letters, 'message')} could not be carried out"
         fix = "See `mainspring dead-letters list`; then retry what is still wanted: it says what is refused, and why."
-        found.append(problem(what, f"{fix} Discard that, and what nobody needs."))
+        found.append(problem(what, f"{fix} Discard that, and what is not needed."))
     due = stats.oldest_due
     waits = stats.inbox > parked or (due is not None and due <= now)
     if waits and not stats.workers:

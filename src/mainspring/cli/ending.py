@@ -40,7 +40,7 @@ class LatestEnd:
     def __init__(self, drain_seconds: float) -> None:
         self._seconds = drain_seconds + BEHIND_DRAIN_SECONDS
         # The system writes a signal's number here whichever thread it interrupts. A handler in Python would have to
-        # wait for the main thread, and that may wait for ever.
+        # wait for the main thread, and that may wait without end.
         self._hears, self._tells = socket.socketpair()
         self._tells.setblocking(False)
         signal.set_wakeup_fd(self._tells.fileno(), warn_on_full_buffer=False)

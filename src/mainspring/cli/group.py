@@ -24,7 +24,7 @@ class Listed(NamedTuple):
 
 COMMANDS: Final = {
     "new": Listed("Run", "new", "Make a project to start from: a workflow, handlers, tests, an API, a compose file."),
-    "worker": Listed("Run", "worker", "Run an app until it is told to stop."),
+    "worker": Listed("Run", "worker", "Run an app until it is stopped."),
     "demo": Listed("Run", "demo", "Show a small process that survives a restart, on a temporary file."),
     "send": Listed("Run", "send", "Send a message to the workflow that takes it."),
     "ls": Listed("Look", "listing", "List instances, in the order in which they began."),

@@ -85,7 +85,7 @@ def verify(files: tuple[Path, ...], as_json: bool, address: str) -> int:
     """Hold golden histories against today's code.
 
     They are decided and folded once more. No database is asked, and nothing is carried out. Instances that differ in
-    the same way are told together, with the first difference of one of them. Exit code 1 says that something has
+    the same way are shown together, with the first difference of one of them. Exit code 1 says that something has
     changed.
     """
     app = load_app(address)

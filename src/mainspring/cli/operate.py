@@ -134,7 +134,7 @@ def reset(identity: str, version: int, reason: str, actor: str | None, as_json: 
     metavar="WORKFLOW_VERSION",
     help="The version of the workflow to go on under.",
 )
-@click.option("--dry-run", is_flag=True, help="Only tell whether it could.")
+@click.option("--dry-run", is_flag=True, help="Only check whether it could.")
 @actor_option
 @json_option
 @app_option
@@ -142,7 +142,7 @@ def migrate(identity: str, to: int, dry_run: bool, actor: str | None, as_json: b
     """Let an instance go on under another version of its workflow.
 
     The whole stream is folded by that version first. If that fails, or if something waits that it does not take, the
-    reason is told and nothing is changed.
+    reason is printed and nothing is changed.
     """
     _operate(address, identity, as_json, lambda instance: instance.migrate(to, actor=actor, dry_run=dry_run))
 

@@ -21,7 +21,7 @@ from mainspring.errors import OperationError
 def reply(request: str, as_json: bool, address: str) -> None:
     """Show the reply to a request, also one that came too late.
 
-    REQUEST is the request's id. Its reply is kept for a day, whether somebody waited for it or not.
+    REQUEST is the request's id. Its reply is kept for a day, whether or not a caller waited for it.
     """
 
     async def use(app: Mainspring) -> None:

@@ -38,7 +38,7 @@ UNHAPPY = {
     "--expected-position",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Fail unless the stream ends there (`show` says where) and no input waits; 0 if nobody has begun it.",
+    help="Fail unless the stream ends there (`show` says where) and no input waits; 0 if it has not begun.",
 )
 @click.option("--workflow", metavar="NAME", help="Which workflow is meant, where several take the message.")
 @json_option

@@ -231,7 +231,7 @@ def _write_waiting(waiting: Waiting, tasks: Sequence[TaskRow], now: datetime) ->
         since = f"begun {distance(child.began, now)}"
         rows.append((what, child.type or "", "", f"{note}, {since}" if note else since))
     for task in tasks:
-        whom = task.person or task.role or "anybody"
+        whom = task.person or task.role or "any person"
         rows.append(("task", task.title, "", f"opened for {whom} {distance(moment(task.opened_us), now)}"))
     if rows:
         click.echo()

@@ -72,7 +72,7 @@ def studio(
 ) -> int:
     """Serve a page, and an API, on which to see, debug and work.
 
-    It listens on this machine alone, and then asks nobody who they are. An address that others can reach needs tokens.
+    It listens on this machine alone, and then asks for no token. An address that others can reach needs tokens.
     Ctrl-C or SIGTERM lets requests that are under way finish, for 5 s at most. Without --work it sends and looks, and
     workers run elsewhere.
     """

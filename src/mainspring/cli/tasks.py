@@ -84,14 +84,14 @@ def _operation(name: str, example: str) -> Callable[[F], F]:
 @actor_option
 @roles_option
 def claim_task(id: str, actor: str, roles: tuple[str, ...], as_json: bool, address: str) -> None:
-    """Take a task, so that nobody else can."""
+    """Claim a task, so that no other person can."""
     _hand(address, as_json, lambda app: app.tasks.claim(id, actor=actor, roles=roles))
 
 
 @_operation("release", "mainspring tasks release Expenses/e-1/3")
 @click.argument("id")
 def release_task(id: str, as_json: bool, address: str) -> None:
-    """Give a task back to all who were asked, whoever holds it."""
+    """Give a task back to all who were asked, whichever person holds it."""
     _hand(address, as_json, lambda app: app.tasks.release(id))
 
 
@@ -108,7 +108,7 @@ def delegate_task(id: str, to: str, as_json: bool, address: str) -> None:
 @click.option("-n", "count", type=click.IntRange(1, MOST_PICKED), default=1, show_default=True, help="So many.")
 @actor_option
 def pick_tasks(role: str, count: int, actor: str, as_json: bool, address: str) -> None:
-    """Take the next tasks of a role that nobody holds."""
+    """Claim the next unclaimed tasks of a role."""
 
     async def use(app: Mainspring) -> None:
         _write(await app.tasks.pick(role, count, actor=actor), as_json)
@@ -127,7 +127,7 @@ def complete_task(
 ) -> None:
     """Answer a task: the message's type, and its fields as JSON; what the task knows is filled in.
 
-    If it was answered before, the outcome of the first answer is told.
+    If it was answered before, the outcome of the first answer is printed.
     """
     try:
         filled_in = json.decode(given(fields), type=dict[str, Any])
@@ -145,7 +145,7 @@ def complete_task(
 def reject_task(id: str, reason: str, actor: str, roles: tuple[str, ...], as_json: bool, address: str) -> None:
     """Say no to a task: answer it with the message that means no, and a reason.
 
-    If it was answered before, the outcome of the first answer is told.
+    If it was answered before, the outcome of the first answer is printed.
     """
     _answer(address, as_json, lambda app: app.tasks.reject(id, reason, actor=actor, roles=roles))
 

@@ -76,7 +76,7 @@ def worker(
     log_level: str,
     as_json: bool,
 ) -> int:
-    """Run an app until it is told to stop.
+    """Run an app until it is stopped.
 
     SIGTERM or Ctrl-C lets running handlers finish, gives the rest back, and ends with exit code 0. A second one stops
     at once (exit code 1): what was running runs again elsewhere, with the same idempotency key. Whatever hangs, the

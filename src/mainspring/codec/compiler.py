@@ -318,7 +318,7 @@ class _Compiler:
                 if kind in seen:
                     self._refuse(
                         f"is {_named(hint)}, and {seen[kind].expected} and {shape.expected} are both "
-                        f"a JSON {kind}, so that they could not be told apart",
+                        f"a JSON {kind}, so that they could not be distinguished",
                         "Use one of them, or put each into a frozen dataclass of its own.",
                     )
                 seen[kind] = shape

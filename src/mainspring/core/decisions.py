@@ -188,7 +188,7 @@ class Ask(Struct, Generic[In_co], frozen=True, gc=False):
     def _check_people(self) -> None:
         if self.role is None and self.person is None:
             raise InvalidDecisionError(
-                f"Ask({shown(self.title, 100)}) asks nobody", 'Write role="manager" or person="ann".'
+                f"Ask({shown(self.title, 100)}) names no one to ask", 'Write role="manager" or person="ann".'
             )
         if not isinstance(self.excludes, tuple):
             raise InvalidDecisionError(
@@ -198,7 +198,7 @@ class Ask(Struct, Generic[In_co], frozen=True, gc=False):
             _check_text("Ask", "excludes", person, KEY_CHARACTERS)
         if self.role is None and self.person in self.excludes:
             raise InvalidDecisionError(
-                f"Ask({shown(self.title, 100)}) asks {self.person} and excludes the same", "Ask somebody else."
+                f"Ask({shown(self.title, 100)}) asks {self.person} and excludes the same", "Ask another person."
             )
 
     def _check_answers(self) -> None:
@@ -257,7 +257,7 @@ class CloseTask(Struct, frozen=True, gc=False):
 
 
 class RefuseAnswer(Struct, frozen=True, gc=False):
-    """Refuse the answer to a task: the task stays open, and whoever answered is told the reason.
+    """Refuse the answer to a task: the task stays open, and the person who answered gets the reason.
 
     Must be the only decision of its step, and the input an answer to a task (`Envelope.task`). It is recorded, and the
     state stays as it is.

@@ -71,7 +71,7 @@ def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
     try:
         return cls.__dict__[_KEPT_AS]
     except KeyError:
-        # With the class, and not in a cache, which would keep every class for ever: an app makes some for itself.
+        # With the class, and not in a cache, which would never let a class go: an app makes some for itself.
         setattr(cls, _KEPT_AS, definition := _read(cls))
         return definition
 
@@ -208,7 +208,7 @@ def _retention(cls: type[Workflow[Any, Any, Any]]) -> timedelta | None:
         raise DefinitionError(
             cls.__name__,
             f"has retention = {shown(cls.retention, 80)}",
-            "Use a timedelta of more than 0, as in `timedelta(days=30)`; timedelta.max keeps for ever.",
+            "Use a timedelta of more than 0, as in `timedelta(days=30)`; timedelta.max keeps it without end.",
         )
     return cls.retention
 

@@ -42,7 +42,7 @@ def required_fields(cls: Any, wanted: Collection[str], optional: Collection[str]
     >>> required_fields(Joined, ("results", "failures"), ())
     'it has no field failures'
     >>> required_fields(Joined, ("results",), ())
-    'nobody fills its field count'
+    'nothing fills its field count'
     """
     if not isinstance(cls, type):
         return "it is no class"
@@ -51,7 +51,7 @@ def required_fields(cls: Any, wanted: Collection[str], optional: Collection[str]
         if name not in fields:
             return f"it has no field {name}"
     unfilled = [name for name, required in fields.items() if required and name not in wanted and name not in optional]
-    return f"nobody fills its field {unfilled[0]}" if unfilled else None
+    return f"nothing fills its field {unfilled[0]}" if unfilled else None
 
 
 def field_names(cls: type[Any]) -> Collection[str]:

@@ -109,7 +109,7 @@ class Workflow(Generic[In, State, Out, Result_co]):
 
     retention: ClassVar[timedelta | None] = None
     """How long an ended instance is kept, where the app purges at all; None for as long as the app says. timedelta.max
-    keeps it for ever."""
+    keeps it without end."""
 
     expected_within: ClassVar[timedelta | None] = None
     """How long an instance is expected to run at most; None for no expectation. It stops nothing: `mainspring stuck`
@@ -121,7 +121,7 @@ class Workflow(Generic[In, State, Out, Result_co]):
 
     steps_per_hour: ClassVar[int | None] = None
     """How many steps an instance may take in an hour; None for as many as the app says. At 80 % a warning is reported;
-    an instance that needs more is suspended: usually it sends to itself for ever."""
+    an instance that needs more is suspended: usually it sends to itself without end."""
 
     if not TYPE_CHECKING:
 

@@ -381,7 +381,7 @@ def check_function(function: Callable[..., Any]) -> None:
     extra += [p.name for p in required if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][2:]
     if extra:
         raise WiringError(
-            f"{name} has parameters that nobody fills: {', '.join(extra)}",
+            f"{name} has parameters that nothing fills: {', '.join(extra)}",
             "It is called with the message, and with a Context if it has a second parameter; "
             "find the rest in context.resources.",
         )

@@ -61,7 +61,7 @@ def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None
     )
     if missing:
         raise WiringError(
-            f"Nobody takes {', '.join(missing)}",
+            f"Nothing takes {', '.join(missing)}",
             "Register a handler with @app.handler, add the workflow that takes it, "
             "or say app.external(…) if another process does.",
         )
@@ -118,7 +118,7 @@ def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
     for name in sorted({*outputs.values()} - unsent):
         taken = name in registry.handlers or name in registry.subscribers or registry.knows(name)
         if not taken and name not in registry.external:
-            log.info("%s declares the output %s, which nobody here takes: if it is sent, it waits", entry.name, name)
+            log.info("%s declares the output %s, which nothing here takes: if it is sent, it waits", entry.name, name)
 
 
 def _sent_by(entry: WorkflowEntry) -> set[str]:

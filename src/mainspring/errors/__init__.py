@@ -34,7 +34,7 @@ MainspringError
 ├── NotFromOutsideError         a message from outside that its workflow takes from inside only
 ├── CodecError                  data and types do not fit together
 │   ├── RegistrationError       a type that could not be stored and read back
-│   ├── UnknownTypeError        a type name, or a version of it, that nobody registered
+│   ├── UnknownTypeError        a type name, or a version of it, that is not registered
 │   │   └── NewerTypeError      … in a record that other code wrote, which is left to those who know it
 │   ├── EncodeError             a value that would not come back as it was
 │   ├── DecodeError             bytes that are not what their type says
@@ -56,7 +56,7 @@ MainspringError
 ├── PostingError                a message cannot be posted through this connection
 └── StoreError                  the database could not do what it was asked; nothing was changed
     ├── StoreClosedError        the store is not open
-    ├── StoreBusyError          somebody else holds the database's lock for too long
+    ├── StoreBusyError          another process holds the database's lock for too long
     ├── StoreUnreachableError   the database's server does not answer
     ├── UnknownOutcomeError     the answer to a commit was lost, and the database cannot be asked
     ├── StoreFullError          the disk, or a limit set on the database, is full

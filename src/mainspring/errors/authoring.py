@@ -146,7 +146,7 @@ class CannotBeginError(StepError):
 
     def __init__(self, workflow: str, message: object, state: object, begins: Any, *, told: bool = False) -> None:
         name = type(message).__name__
-        instead = f": only what has begun is told of {name}." if told else f", or add {name} to `begins`."
+        instead = f": only instances that have begun get {name}." if told else f", or add {name} to `begins`."
         super().__init__(
             workflow,
             f"cannot begin with {name}: it begins with {names(begins)}.",

@@ -31,7 +31,7 @@ def told(error: BaseException, limit: int = SHOWN_CHARACTERS) -> str:
     """
     try:
         text = f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001  an error that cannot even be shown is told by its type
+    except Exception:  # noqa: BLE001  of an error that cannot even be shown, its type is shown
         return type(error).__name__
     size = len(text)
     text = text[:limit].encode(errors="backslashreplace").decode().replace("\0", "\\x00")

@@ -28,7 +28,7 @@ class RegistrationError(CodecError):
 
 
 class UnknownTypeError(CodecError):
-    """A type name, or a version of it, that nobody registered."""
+    """A type name, or a version of it, that is not registered."""
 
 
 class NewerTypeError(UnknownTypeError):
@@ -53,7 +53,7 @@ class BodyTooLargeError(CodecError):
 
 
 class ErasedError(CodecError):
-    """A body whose key was destroyed, so that nobody can read it any more.
+    """A body whose key was destroyed, so that it cannot be read any more.
 
     >>> str(ErasedError("PlaceOrder"))
     'PlaceOrder: its body was erased. Nothing brings it back; end the instance if it is still running.'

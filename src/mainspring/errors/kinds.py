@@ -66,7 +66,7 @@ def kind_in(text: str) -> str:
         if found[0] in _classes:
             rule = _RULES.match(text, found.start())
             return f"{behind.removesuffix(': ')}{behind and ': '}{found[0] if rule is None else rule[0]}"
-    # Without a class behind it, whoever wrote this was no error.
+    # Without a class behind it, this was written by something that is no error.
     return behind if behind.startswith("its child ") else ""
 
 

@@ -115,7 +115,7 @@ class InstanceFailedError(MainspringError):
 
 
 class InstanceSuspendedError(MainspringError):
-    """The instance whose result or reply is awaited is suspended: it waits for somebody, and so would its caller.
+    """The instance whose result or reply is awaited is suspended: it waits for an operator, and so would its caller.
 
     >>> str(InstanceSuspendedError("OrderFulfilment/o-1", "KeyError: 'price'"))
     "OrderFulfilment/o-1 is suspended: KeyError: 'price'. Mend the cause and resume it; it goes on from there."
@@ -188,7 +188,7 @@ class PositionConflictError(MainspringError):
         there = f"is at position {actual}" if actual else "has no stream"
         if actual != expected and not actual:
             problem = f"{there}, and was expected at position {expected}"
-            fix = "Check its id; position 0 is that of an instance which nobody has begun"
+            fix = "Check its id; position 0 is that of an instance that has not begun"
         elif actual != expected:
             problem, fix = f"{there} and not at {expected}", "Read it again, and decide again on what it is now"
         else:
@@ -260,7 +260,7 @@ class NoSuchTaskError(MainspringError):
 class TaskRefusedError(MainspringError):
     """A person may not do this to a task, or not any more. Nothing was changed.
 
-    `reason` is `answered`, `closed`, `missing`, `not asked`, `excluded`, `held` (by somebody else), `answer` (not of a
+    `reason` is `answered`, `closed`, `missing`, `not asked`, `excluded`, `held` (by another person), `answer` (not of a
     type that answers it), `instance` (it names another one) or `guard` (the workflow refuses this answer, which is
     recorded, and `detail` says why; the task is open).
 
@@ -273,14 +273,14 @@ class TaskRefusedError(MainspringError):
         self.reason = reason
         self.actor = actor
         self.detail = detail
-        who = actor or "nobody"
+        who = actor or "no person"
         problem, fix = {
             "answered": ("has been answered before", "Look at its outcome."),
             "closed": ("is closed: the workflow has moved on", "Nothing is to be done."),
             "missing": ("does not exist", "List tasks to see which exist."),
             "not asked": (f"was not asked of {who}, nor of a role of theirs", "Let it be delegated first."),
-            "excluded": (f"may not be done by {who}: somebody else has to check it", "Delegate it to somebody else."),
-            "held": ("is held by somebody else", "Let it be released or delegated first."),
+            "excluded": (f"may not be done by {who}: another person has to check it", "Delegate it to another person."),
+            "held": ("is held by another person", "Let it be released or delegated first."),
             "instance": (detail, "Answer the task of that instance, or name this one."),
             "guard": (f"is open still: the answer was refused: {detail.rstrip('.')}", "Answer it otherwise, or later."),
         }.get(reason, (detail, "Look at the form to see what answers it."))
@@ -311,7 +311,7 @@ class NotFromOutsideError(MainspringError):
         }.get(reason, ("its `from_outside` does not name it", "Let the app's own code send it; or name"))
         super().__init__(
             f"{workflow} does not take {name} from outside: {problem}. {fix} {name} in the workflow's `from_outside`, "
-            "if whoever may send may decide."
+            "if all who may send may decide."
         )
 
 

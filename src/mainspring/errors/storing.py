@@ -32,7 +32,7 @@ class StoreClosedError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Somebody else held the database's lock for longer than the store waits."""
+    """Another process held the database's lock for longer than the store waits."""
 
     def __init__(self, store: str, waited_seconds: float) -> None:
         self.waited_seconds = waited_seconds

@@ -129,7 +129,7 @@ class TaskFilter(Struct, frozen=True, gc=False):
 
 
 class Hand(Struct, frozen=True, gc=False):
-    """A change of hands: `actor` claims a task, gives it back, or gives it `to` another. None acts for everybody.
+    """A change of hands: `actor` claims a task, gives it back, or gives it `to` another. None acts for all.
 
     >>> Hand("claim", "ann", ("manager",)).to is None
     True

@@ -1,7 +1,7 @@
 """The run-time guard: code under it cannot reach the clock, randomness or the outside, not even indirectly.
 
 `datetime.now` is a method written in C and cannot be replaced. So the guard does not replace anything: it asks Python's
-profiler to be told of every call, and raises before an impure one is made. It is for tests; a worker never pays for it.
+profiler, which sees every call, and raises before an impure one is made. It is for tests; a worker never pays for it.
 
 What it does not see: a C function that calls another C function with no Python between, as `map(time.localtime, …)`
 does, and what other threads do.
@@ -152,7 +152,7 @@ class PurityGuard:
 
 
 def is_library(code: CodeType) -> bool:
-    """Tell whether code is a library's, or generated, and not an author's.
+    """Return True if code is a library's, or generated, and not an author's.
 
     >>> import json
     >>> is_library(json.dumps.__code__)
@@ -162,7 +162,7 @@ def is_library(code: CodeType) -> bool:
 
 
 def is_generated(code: CodeType) -> bool:
-    """Tell whether code was written by a program, as a dataclass's methods are.
+    """Return True if code was written by a program, as a dataclass's methods are.
 
     >>> is_generated(compile("1 + 1", "<string>", "eval"))
     True

@@ -88,7 +88,7 @@ class Names:
         return rule_of_value(self.value(node), call)
 
     def is_global(self, name: str) -> bool:
-        """Tell whether a name stands for something outside of the function that exists already."""
+        """Return True if a name stands for something outside of the function that exists already."""
         return name not in self.local and self._name(name) is not MISSING
 
     def _name(self, name: str) -> Any:
@@ -129,7 +129,7 @@ def _imports(tree: ast.AST) -> list[tuple[str, Any]]:
 
 
 def _module(name: str) -> ModuleType | Unloaded:
-    """Return a module. Only Python's own are loaded for it: reading a workflow runs nobody's code."""
+    """Return a module. Only Python's own are loaded for it: reading a workflow runs no author's code."""
     if name in sys.modules:
         return sys.modules[name]
     if is_standard(name):

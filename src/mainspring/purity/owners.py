@@ -38,7 +38,7 @@ class Owners:
     def __init__(self, names: dict[str, Owner], sets: Sets | None = None) -> None:
         self.names = names
         self.sets = sets or Sets()
-        """Which of the names hold sets, whoever owns them."""
+        """Which of the names hold sets, of any owner."""
 
     def copy(self) -> Owners:
         """Return a copy, for a branch."""

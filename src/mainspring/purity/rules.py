@@ -35,7 +35,7 @@ class Calls(Struct, frozen=True):
     but: frozenset[str] = frozenset()
 
     def has(self, name: str) -> bool:
-        """Tell whether a call of this name is meant."""
+        """Return True if a call of this name is meant."""
         return name not in self.but if self.only is None else name in self.only
 
 
@@ -164,7 +164,7 @@ def rule_of_method(owner: Any, name: str) -> Rule | None:
 
 
 def is_standard(module: str) -> bool:
-    """Tell whether a module is part of Python itself.
+    """Return True if a module is part of Python itself.
 
     >>> is_standard("urllib.request"), is_standard("orders")
     (True, False)

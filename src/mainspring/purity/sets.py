@@ -75,7 +75,7 @@ class Sets:
                         self.hold(part.name)
 
     def has(self, node: ast.expr, names: Names) -> bool:
-        """Tell whether an expression is a set whose order is not known."""
+        """Return True if an expression is a set whose order is not known."""
         match node:
             case ast.Set(elts=elements):
                 return len(elements) > 1 and not all(_is_number(element) for element in elements)
@@ -122,7 +122,7 @@ class Sets:
                 return None
 
     def _runs(self, node: ast.expr, names: Names) -> bool:
-        """Tell whether an expression is a set, or an iterator that runs through one."""
+        """Return True if an expression is a set, or an iterator that runs through one."""
         match node:
             case ast.GeneratorExp(generators=generators):
                 return any(self._runs(generator.iter, names) for generator in generators)
@@ -195,7 +195,7 @@ def set_fields(cls: type[Any]) -> frozenset[str]:
 
 
 def is_set_annotation(annotation: ast.expr) -> bool:
-    """Tell whether an annotation in the source is that of a set.
+    """Return True if an annotation in the source is that of a set.
 
     >>> is_set_annotation(ast.parse("frozenset[str] | None", mode="eval").body)
     True
@@ -216,7 +216,7 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _is_unordered(value: Any) -> bool:
-    """Tell whether an object is a set with something in it whose hash differs from process to process."""
+    """Return True if an object is a set with something in it whose hash differs from process to process."""
     if not isinstance(value, set | frozenset):
         return False
     elements: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType]

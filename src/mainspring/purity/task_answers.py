@@ -30,12 +30,12 @@ VALUES_LOOKED_AT: Final = 20_000
 _KEPT_AS: Final = "__mainspring_answers__"
 _OTHERS: Final = frozenset({"mainspring", "msgspec", "pydantic", "pydantic_core", *sys.stdlib_module_names})
 _HOLDERS: Final = frozenset({"builtins", "collections", "dataclasses", "functools", "types"})
-"""Where the types are from that hold what is somebody's own: lists and mappings, methods, partials, fields."""
+"""Where the types are from that hold what is an object's own: lists and mappings, methods, partials, fields."""
 _PLAIN: Final = frozenset({str, int, float, complex, bool, bytes, NoneType, CodeType, UnionType, GenericAlias})
 
 
 class _UnreadError(Exception):
-    """Something leads where nobody can look."""
+    """Something leads to where this cannot look."""
 
 
 def answers_in(cls: type[Workflow[Any, Any, Any]]) -> frozenset[type[Any]] | None:
@@ -48,7 +48,7 @@ def answers_in(cls: type[Workflow[Any, Any, Any]]) -> frozenset[type[Any]] | Non
     try:
         return vars(cls)[_KEPT_AS]
     except KeyError:
-        # With the class, as its definition is: a cache would keep every class for ever.
+        # With the class, as its definition is: a cache would never let a class go.
         setattr(cls, _KEPT_AS, answers := _read(cls))
         return answers
 
@@ -101,7 +101,7 @@ class _Reached:
             raise _UnreadError
 
     def _is_own(self, value: Any) -> bool:
-        """Tell whether a value may lead to an Ask; what is in other people's modules knows of none."""
+        """Return True if a value may lead to an Ask; what is in libraries knows of none."""
         kind = cast("type[Any]", type(value))
         if kind in _PLAIN:
             return False
@@ -149,7 +149,7 @@ class _Reached:
                 waiting += [vars(value)[name] for name in names if name in vars(value)]
 
     def _imported(self, function: FunctionType) -> Iterator[ModuleType]:
-        """Yield the modules that a function imports. None is loaded for it: reading a workflow runs nobody's code."""
+        """Yield the modules that a function imports. None is loaded: reading a workflow runs no author's code."""
         for name, parts in _imports(function):
             module = sys.modules.get(name)
             if module is not None:
@@ -199,7 +199,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _names_ask(function: FunctionType) -> bool:
-    """Tell whether a function has a name for Ask. No source is needed for that."""
+    """Return True if a function has a name for Ask. No source is needed for that."""
     known = _known(function)
     return any(name == Ask.__name__ or known.get(name) is Ask for name in _names(function))
 
@@ -207,7 +207,7 @@ def _names_ask(function: FunctionType) -> bool:
 def _answers(function: FunctionType, cls: type[Any]) -> set[Any]:
     """Return the types that answer what a function asks."""
     source = source_of(function)
-    if source is None or isinstance(source[0], ast.Lambda):  # which one on its line it is, nobody can tell
+    if source is None or isinstance(source[0], ast.Lambda):  # which one on its line it is cannot be known
         raise _UnreadError
     tree = source[0]
     reader = _Asks(Names(function, tree, cls), tree)
@@ -276,7 +276,7 @@ class _Asks(ast.NodeVisitor):
 
     def _passed_on(self, node: ast.expr) -> None:
         if self._value(node) is Ask:
-            self._add(None)  # whoever it is given to may ask anything
+            self._add(None)  # what it is given to may ask anything
 
     def _add(self, answers: set[Any] | None) -> None:
         self.found = True

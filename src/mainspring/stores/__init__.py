@@ -69,7 +69,7 @@ def posting_to(url: str) -> Posting:
 
     >>> posting_to("sqlite:///shop.db")
     Traceback (most recent call last):
-    mainspring.errors.running.PostingError: Nobody can post to sqlite:///shop.db. Use app.transaction(): ours is the \
+    mainspring.errors.running.PostingError: No posting to sqlite:///shop.db. Use app.transaction(): ours is the \
 only library that may write to the file.
     """
     if not isinstance(url, str) or not url.startswith(("postgresql:", "postgres:")):
@@ -78,7 +78,7 @@ only library that may write to the file.
             if str(url).startswith("sqlite:")
             else "Use PostgreSQL, or SQLite with app.transaction()."
         )
-        raise PostingError(f"Nobody can post to {_without_password(url)}", fix)
+        raise PostingError(f"No posting to {_without_password(url)}", fix)
     _needs_asyncpg()
     from mainspring.stores.postgres.posting import Posting  # noqa: PLC0415  a store is imported when it is used
 

@@ -258,7 +258,7 @@ class Instruments:
         self.unread = gauge(
             "unread", "{message}", "type", "What has waited for a minute and no worker that runs can read."
         )
-        self.depths_age = gauge("depths.age", "s", "", "How old what is told of the database is.")
+        self.depths_age = gauge("depths.age", "s", "", "How old the figures of the database are.")
 
     def _counter(self, name: str, unit: str, labels: str, help: str) -> Counter:
         made = Counter(_definition(name, "counter", unit, labels, help))

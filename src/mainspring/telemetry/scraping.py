@@ -75,7 +75,7 @@ class Scraped:
     >>> Scraped(lambda accept: None, "0.0.0.0")
     Traceback (most recent call last):
     mainspring.errors.running.SettingError: The metrics' address is '0.0.0.0'. It can be reached from elsewhere: set \
-MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.1.
+MAINSPRING_METRICS_TOKEN, which a scraper has to show; or stay on 127.0.0.1.
     """
 
     def __init__(self, expose: Expose, host: str = HOST, port: int = 0, token: str | None = None) -> None:
@@ -83,7 +83,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
             fix = f"Use {LEAST_SECRET_CHARACTERS} characters or more, as secrets.token_urlsafe() makes them."
             raise SettingError("The metrics' token", f"{len(token)} characters long", fix)
         if token is None and not is_loopback(host):
-            fix = "It can be reached from elsewhere: set MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; "
+            fix = "It can be reached from elsewhere: set MAINSPRING_METRICS_TOKEN, which a scraper has to show; "
             raise SettingError("The metrics' address", host, f"{fix}or stay on {HOST}.")
         self._expose = expose
         self._host, self._port = host, port
@@ -170,7 +170,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
             body, content_type = await self._expose(headers.get("accept", ""))
         except Exception as error:  # noqa: BLE001  whatever it is, the scraper has to see that there is nothing
             log.warning("nothing to be scraped: %s", Quoted(told(error)))
-            return _plain(503, "It cannot be told now; the log says why.")
+            return _plain(503, "Metrics cannot be read now; the log says why.")
         return 200, body, content_type
 
     def _refusal(self, method: str, path: str, headers: Mapping[str, str]) -> Reply | None:

@@ -3,7 +3,7 @@
 A message carries its trace as text. The process that continues it makes a span *below* the one that sent it, as long as
 the trace is young: then one trace shows a message's whole way, through steps, handlers, other workflows and brokers, in
 however many processes. What happens later (a timer after days, a retry after an hour, a message that lay in an inbox)
-begins a trace of its own with a *link* to the sender: no trace grows for ever, and every one can be followed back.
+begins a trace of its own with a *link* to the sender: no trace grows without end, and every one can be followed back.
 
 How old a trace is stands in its text, as a member of the tracestate: `mainspring=` and the second in which its first
 message came in, in hexadecimal digits.
@@ -154,7 +154,7 @@ class Tracing:
         """Say once that tracing fails: it may do so for every message."""
         if not self._failed:
             self._failed = True
-            log.warning("spans cannot be made or ended, which is told once: %s", Quoted(told(error)), exc_info=error)
+            log.warning("spans cannot be made or ended, which is logged once: %s", Quoted(told(error)), exc_info=error)
 
     def enter(self, spanned: Spanned) -> Entered:
         """Let a span be the current one in this task: others that are made meanwhile stand below it."""

@@ -117,7 +117,7 @@ class Room:
         return True
 
     def _enter_reserve(self, new: Connection) -> None:
-        log.warning("no room for another connection: only health is told to %s", new.name)
+        log.warning("no room for another connection: %s gets only health", new.name)
         if len(self._reserve) >= self.limits.reserved_connections:
             waiting = [each for each in self._reserve if each.until is not None]
             # As above: of a few that wait, all may have come this moment.
@@ -148,7 +148,7 @@ class Room:
             if each.until is not None and each.until < now:
                 each.end(each.late)
             elif each.unread_since is not None and each.unread_since + self.limits.unread_seconds < now:
-                each.end("nobody reads the answer")
+                each.end("the client does not read the answer")
 
 
 class Connection(HttpToolsProtocol):

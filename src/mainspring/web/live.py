@@ -219,7 +219,7 @@ class Live:
                 # The database is away or too slow, the app has stopped, or whatever else it is: only this task looks on
                 # behalf of listeners. They reconnect, and get the error.
                 foreseen = isinstance(error, MainspringError | Refusal)
-                log.warning("nobody is told of changes: %s", Quoted(told(error)), exc_info=None if foreseen else error)
+                log.warning("changes are not announced: %s", Quoted(told(error)), exc_info=None if foreseen else error)
                 self.close()
                 return
             await asyncio.sleep(self._look_seconds)

@@ -112,7 +112,7 @@ class Needed:
             raise Refusal(Problem(403, "not permitted", detail, "NotPermitted"))
         request.state.who, request.state.asked_by = who, self
         if self.permission in AUDITED:
-            audit.info("%s: %s %s", who.name or "somebody here", request.method, path_of(request))
+            audit.info("%s: %s %s", who.name or "anonymous", request.method, path_of(request))
 
 
 class Checked(APIRoute):

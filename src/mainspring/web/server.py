@@ -35,7 +35,7 @@ def checked_host(host: str, access: Access) -> str:
         raise SettingError(
             "The address",
             host,
-            "It can be reached from elsewhere, and nobody would be asked who they are: give tokens, or a proxy's "
+            "It can be reached from elsewhere, and would ask for no token: give tokens, or a proxy's "
             f"headers; or stay on {HOST}.",
         )
     return host

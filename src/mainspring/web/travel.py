@@ -287,7 +287,7 @@ def explanation_document(served: Served, found: Opened, why: Explanation) -> mod
 async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> models.CounterfactualDocument:
     app, entry = served.app, found.entry
     if found.row.version > EVENTS_MOST:
-        problem = f"has {found.row.version:,} events; {EVENTS_MOST:,} can be told otherwise"
+        problem = f"has {found.row.version:,} events; {EVENTS_MOST:,} can be changed in a story"
         raise OperationError(str(found.ref), problem, "Choose a shorter one.")
     rows = live(await whole_stream(internals_of(app).engine.store, found.ref))
     changed = Edit(edit.what, edit.at, _message(served, found, rows, edit))

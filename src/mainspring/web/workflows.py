@@ -40,7 +40,7 @@ _PICTURE: Final = {"content-security-policy": "default-src 'none'; style-src 'un
 
 
 class DrawnDiagram(Struct, frozen=True):
-    """A diagram. Where its boxes and lines lie is left to whoever draws it; `format=svg` is a whole picture."""
+    """A diagram. The program that draws it lays it out; `format=svg` is a whole picture."""
 
     diagram: Diagram
 

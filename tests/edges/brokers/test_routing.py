@@ -88,12 +88,12 @@ ORDERS = {"orders": {"broker": "main", "address": "orders.in"}}
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ({"endpoints": ORDERS}, "at the broker main, which nobody added"),
+        ({"endpoints": ORDERS}, "at the broker main, which was not added"),
         ({"brokers": MAIN, "sends": {"ChargeCard": "payments"}}, "There is no endpoint payments for ChargeCard"),
         ({"brokers": MAIN, "endpoints": ORDERS, "sends": {"ChargeCrad": "orders"}}, "knows ChargeCrad"),
         (
             {"brokers": MAIN, "endpoints": ORDERS, "receives": {"orders": {"types": ["PlaceOrdre"]}}},
-            "PlaceOrdre is received from orders, and nobody here takes it",
+            "PlaceOrdre is received from orders, and nothing here takes it",
         ),
         (
             {"brokers": MAIN, "endpoints": {"orders": {**ORDERS["orders"], "replies": "back"}}},

@@ -48,7 +48,7 @@ def test_each_becomes_a_letter_with_its_bytes_and_headers_and_the_others_flow_on
         good = PlaceOrder("o-1", 1)
         wrong = {
             "it cannot be read": message("orders.in", "1", b'{"order_id": '),
-            "nobody here takes it": message("orders.in", "2", good, "Unknown"),
+            "nothing here takes it": message("orders.in", "2", good, "Unknown"),
             "its workflow could not route it": message("orders.in", "3", PlaceOrder("broken", 1)),
             "its id was used before, for another message": message("orders.in", "7", PlaceOrder("o-1", 2)),
             "its id, or its instance's, cannot be stored": message("orders.in", "5", PlaceOrder("\t", 1)),
@@ -158,7 +158,7 @@ def test_a_letter_is_taken_as_it_is_once_somebody_can_take_it(tmp_path: Path) ->
             await broker.publish([message("orders.more", "1", PlaceOrder("o-1", 1))])
             await drained(broker, "orders.more")
             (letter,) = await narrow.dead_letters()
-            with pytest.raises(WiringError, match="Nobody takes PlaceOrder here"):
+            with pytest.raises(WiringError, match="Nothing takes PlaceOrder here"):
                 await narrow.retry_dead_letter(letter.id)
             assert await narrow.dead_letters() == [letter]
         wide, brokers = orders(url, broker)

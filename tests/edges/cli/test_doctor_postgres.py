@@ -257,7 +257,7 @@ def test_a_replication_slot_that_nobody_reads_is_named(url: str, monkeypatch: py
             try:
                 await other.execute("UPDATE feed SET base = 0")
                 found = beginning(await seen(url), "problem: The replication slot 'left' keeps ")
-                assert found.endswith("and nobody reads it: the disk fills")
+                assert found.endswith("and nothing reads it: the disk fills")
             finally:
                 await other.execute("SELECT pg_drop_replication_slot('left')")
 
@@ -387,7 +387,7 @@ def test_a_worker_that_is_gone_is_named(url: str) -> None:
     async def body() -> None:
         async with opened(url) as gone:
             await gone.register_worker("web-1:7", LEASE_US)
-        what = "The worker web-1:7 has lost its connection, and nobody has taken over what it held"
+        what = "The worker web-1:7 has lost its connection, and no worker has taken over what it held"
         assert await seen(url) == [f"problem: {what}"]
         async with opened(url) as alive:
             await alive.register_worker("web-2:8", LEASE_US)
@@ -404,7 +404,7 @@ def test_a_worker_out_of_its_lease_is_named(url: str, monkeypatch: pytest.Monkey
             await store.register_worker("web-1:7", 1)
             (found,) = await seen(url)
             assert found.startswith("problem: The worker web-1:7 let its lease end ")
-            assert found.endswith(" ago, and nobody has taken over what it held")
+            assert found.endswith(" ago, and no worker has taken over what it held")
 
     run(body)
 
@@ -418,8 +418,8 @@ def test_messages_that_nobody_takes_are_named(url: str, monkeypatch: pytest.Monk
         async with operator(url) as other:
             await other.execute("UPDATE outbox SET owner = 0 WHERE destination = 'Ship'")
         findings = await seen(url)
-        assert beginning(findings, "problem: Nobody takes Orders (Go): 1 waiting, the oldest for ")
-        assert beginning(findings, "problem: Nobody takes ChargeCard: 1 waiting, the oldest for ")
+        assert beginning(findings, "problem: Nothing takes Orders (Go): 1 waiting, the oldest for ")
+        assert beginning(findings, "problem: Nothing takes ChargeCard: 1 waiting, the oldest for ")
         assert "problem: 1 rows of outbox are damaged and were set aside" in findings
 
     run(body)

@@ -58,7 +58,7 @@ def test_tasks_change_hands(leave: Run) -> None:
     assert leave("tasks", "pick", "manager", "--json").document["claimed_by"] == "ann"
     assert leave("tasks", "delegate", TASK, "cho").out == f"task {TASK}: held by cho\n"
     assert (
-        "held by somebody else"
+        "held by another person"
         in leave("tasks", "complete", TASK, "Leave", '{"granted": true}', "--role", "manager").err
     )
 

@@ -302,7 +302,7 @@ def test_a_database_without_the_tables_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url_of", ["sqlite:///shop.db", "memory://"])
 def test_where_nobody_can_post_that_is_said(url_of: str) -> None:
-    with pytest.raises(PostingError, match="Nobody can post to"):
+    with pytest.raises(PostingError, match="No posting to"):
         shop(url_of).post.blocking(Place("o-1"), connection=None)
 
 

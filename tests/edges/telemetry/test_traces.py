@@ -376,7 +376,7 @@ def test_tracing_that_fails_stops_nothing_and_is_told_once(caplog: pytest.LogCap
             await until(lambda: len(done) == 2)
 
     run(main)
-    assert sum("which is told once" in record.message for record in caplog.records) == 1
+    assert sum("which is logged once" in record.message for record in caplog.records) == 1
 
 
 def test_a_simulation_makes_no_spans() -> None:

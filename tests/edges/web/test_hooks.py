@@ -341,7 +341,7 @@ def test_a_message_that_nobody_takes_is_kept(tmp_path: Path) -> None:
         body = b'{"counters":["a"]}'
         async with app:
             assert await hook.take(signed(app, body), body) == "kept"
-            assert "Nobody takes Count" in ((await app.dead_letters())[0].error or "")
+            assert "Nothing takes Count" in ((await app.dead_letters())[0].error or "")
 
     asyncio.run(main())
 

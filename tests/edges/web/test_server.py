@@ -29,7 +29,7 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104  nothing is bound to it: it is refused
 
 @pytest.mark.parametrize("host", [EVERYWHERE, "::", "192.168.1.7", "studio.example.com"])
 def test_an_address_that_others_reach_needs_somebody_to_be_asked(host: str) -> None:
-    with pytest.raises(SettingError, match="nobody would be asked"):
+    with pytest.raises(SettingError, match="would ask for no token"):
         checked_host(host, Access())
     assert checked_host(host, tokens()) == host
     assert not is_loopback(host)

@@ -197,7 +197,7 @@ def test_what_cannot_be_joined_is_refused_where_it_is_written() -> None:
 
     with pytest.raises(InvalidDecisionError, match="no field failures"):
         FanOut([Half(1)], into=Half1)
-    with pytest.raises(InvalidDecisionError, match="nobody fills its field surprise"):
+    with pytest.raises(InvalidDecisionError, match="nothing fills its field surprise"):
         FanOut([Half(1)], into=More)
     with pytest.raises(InvalidDecisionError, match="list or a tuple"):
         FanOut("abc", into=PartsDone)

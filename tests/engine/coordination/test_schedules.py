@@ -290,7 +290,7 @@ def test_bad_wiring_is_found_before_the_first_time() -> None:
     app.schedules.add("closing", every=timedelta(hours=1), message=CloseBooks("today"))
     with pytest.raises(WiringError, match="Two schedules are named 'closing'"):
         app.schedules.add("closing", every=timedelta(hours=2), message=CloseBooks("today"))
-    with pytest.raises(WiringError, match="Nobody takes CloseBooks, which the schedule closing sends"):
+    with pytest.raises(WiringError, match="Nothing takes CloseBooks, which the schedule closing sends"):
         asyncio.run(app.start())
     app.add(Books(), Archive())
     with pytest.raises(WiringError, match="is taken by Books and Archive"):

@@ -201,7 +201,7 @@ class FormerCard:
         (set[tuple[list[int], ...]], "whose items cannot be in a set", "Use tuples and frozensets"),
         (set[tuple[int, list[int]]], "whose items cannot be in a set", "Use tuples and frozensets"),
         (set[int | list[int]], "whose items cannot be in a set", "Use tuples and frozensets"),
-        (datetime | str, "are both a JSON string, so that they could not be told apart", "Use one of them"),
+        (datetime | str, "are both a JSON string, so that they could not be distinguished", "Use one of them"),
         (date | str, "a date and a str are both a JSON string", "Use one of them"),
         (time | str, "and a str are both a JSON string", "Use one of them"),
         (timedelta | str, "a timedelta and a str are both a JSON string", "Use one of them"),

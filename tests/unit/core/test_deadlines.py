@@ -112,7 +112,7 @@ def test_a_deadline_that_nobody_would_hear_of_is_refused() -> None:
 
 
 def test_nothing_begins_with_it_and_nobody_is_told_to_let_it() -> None:
-    with pytest.raises(CannotBeginError, match=r"Send Arrive first: only what has begun is told of DeadlinePassed\."):
+    with pytest.raises(CannotBeginError, match=r"only instances that have begun get DeadlinePassed\."):
         Rehearsal(Stay()).take(DeadlinePassed())
 
 

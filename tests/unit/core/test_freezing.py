@@ -39,9 +39,9 @@ def test_a_field_that_is_wanted_and_missing_is_named() -> None:
 
 
 def test_a_field_that_nobody_fills_is_named() -> None:
-    assert required_fields(Order, ("lines",), ()) == "nobody fills its field id"
-    assert required_fields(Packed, (), ()) == "nobody fills its field weight"
-    assert required_fields(Posted, (), ()) == "nobody fills its field stamp"
+    assert required_fields(Order, ("lines",), ()) == "nothing fills its field id"
+    assert required_fields(Packed, (), ()) == "nothing fills its field weight"
+    assert required_fields(Posted, (), ()) == "nothing fills its field stamp"
     assert required_fields(Order, (), ("id",)) is None
 
 

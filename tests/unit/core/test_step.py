@@ -243,7 +243,7 @@ def test_what_only_the_engine_knows_begins_nothing_and_nobody_is_told_to_let_it(
         begins = Ask
         initial_state = Idle()
 
-    with pytest.raises(CannotBeginError, match=r"Send Ask first: only what has begun is told of "):
+    with pytest.raises(CannotBeginError, match=r"Send Ask first: only instances that have begun get "):
         begin(Listening(), told)
 
 

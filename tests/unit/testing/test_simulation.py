@@ -367,7 +367,7 @@ def test_what_has_no_handler_is_stubbed_before_the_start() -> None:
             world.stub(PlaceOrder, None)
 
     play(app, story, stubs={ChargeCard: CardCharged("o-1")})
-    with pytest.raises(WiringError, match="Nobody takes ChargeCard"):
+    with pytest.raises(WiringError, match="Nothing takes ChargeCard"):
         play(app, story)
 
 

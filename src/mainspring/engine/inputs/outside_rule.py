@@ -27,7 +27,7 @@ def check_outside(entries: Iterable[WorkflowEntry], message: object) -> None:
     >>> check_outside([entry], Leave("l-1", granted=True))
     Traceback (most recent call last):
     mainspring.errors.running.NotFromOutsideError: LeaveRequests does not take Leave from outside: it answers a task, \
-which knows who may. Answer the task; or name Leave in the workflow's `from_outside`, if whoever may send may decide.
+which knows who may. Answer the task; or name Leave in the workflow's `from_outside`, if all who may send may decide.
     """
     cls = type(message)
     for entry in entries:

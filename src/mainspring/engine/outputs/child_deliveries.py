@@ -103,7 +103,7 @@ class ChildDeliveries:
         elif handler is not None:
             self._refuse(claim, f"{claim.type} is carried out by the handler {handler.name}: Send it instead")
         else:
-            self._settlements.retry(claim, claim.attempts, SECOND_US, f"nobody here takes {claim.type}")
+            self._settlements.retry(claim, claim.attempts, SECOND_US, f"nothing here takes {claim.type}")
 
     def _refuse(self, claim: OutputClaim, reason: str) -> None:
         failed = ChildFailed(claim.type, "refused", reason)

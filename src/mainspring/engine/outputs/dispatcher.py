@@ -199,7 +199,7 @@ class Dispatcher:
         if takers:
             self._to_workflow(claim, message, takers[0])
         else:
-            self.settlements.retry(claim, claim.attempts, MICROSECONDS, f"nobody here takes {claim.type}")
+            self.settlements.retry(claim, claim.attempts, MICROSECONDS, f"nothing here takes {claim.type}")
 
     def _timer(self, claim: OutputClaim, message: Any) -> Pending:
         if self._observer is not None:

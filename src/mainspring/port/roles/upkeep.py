@@ -25,7 +25,7 @@ class Upkeep(Protocol):
 
     @property
     def era(self) -> Callable[[], int] | None:
-        """What tells the era, or None if nothing can be erased: then nobody has to ask.
+        """What tells the era, or None if nothing can be erased: then it need not be asked for.
 
         Between two eras something was erased, and the data subject got a new key. What was read in an earlier one may
         be erased by now; a unit that moves an instance by it names the era (`Unit.era`).

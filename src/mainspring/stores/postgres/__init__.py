@@ -7,7 +7,7 @@
    facts    what the batch asks, in one statement ─▶ a snapshot behind the locks
    judge    each unit in order, over what earlier ones do (in Python)
    write    all tables in one statement ────────▶ rows as JSON, whatever the number of units
-   COMMIT                                         then, if there is work that nobody holds: NOTIFY
+   COMMIT                                         then, if there is work that no worker holds: NOTIFY
 ```
 
 - A batch costs these five round trips, and one more for each rare thing in it (cancelling, the inbox, dead letters).

@@ -14,7 +14,7 @@ DRIFT: Final = 0.000_5
 
 
 class DatabaseClock:
-    """The database's time as far as it is known here: measured now and then, and carried on in between.
+    """The database's time as this process knows it: measured now and then, and carried on in between.
 
     The machine's own time of day does not matter, wherever it is set to. An answer that was long under way says little,
     so it does not replace a better one that it does not contradict.

@@ -78,7 +78,7 @@ WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
 ORDER BY xact_start LIMIT 5;
 
 -- name: prepared_transactions
--- Transactions that somebody has prepared and neither committed nor rolled back.
+-- Transactions that were prepared and neither committed nor rolled back.
 SELECT gid, owner::text AS username, extract(epoch FROM clock_timestamp() - prepared)::double precision AS seconds
 FROM pg_prepared_xacts WHERE prepared <= clock_timestamp() - make_interval(secs => $1::double precision)
 ORDER BY prepared LIMIT 5;
@@ -106,7 +106,7 @@ SELECT
 FROM pg_stat_all_tables AS s WHERE s.schemaname = $1 ORDER BY s.relname;
 
 -- name: workers
--- Each worker: how long its lease runs, and whether somebody holds the lock that says that it lives.
+-- Each worker: how long its lease runs, and whether a session holds the lock that says that it lives.
 SELECT
     w.name, w.session,
     (w.ends_us - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) / 1e6::double precision AS seconds_left,
@@ -118,7 +118,7 @@ SELECT
 FROM mainspring.workers AS w ORDER BY w.key;
 
 -- name: overdue
--- What has been due, or accepted, for long, and nobody has taken it; and what was set aside because it is damaged.
+-- What has been due, or accepted, for long, and no worker has taken it; and what was set aside because it is damaged.
 SELECT 'output' AS kind, destination AS name, count(*) AS count, max(n.now_us - due_us) / 1e6::double precision AS seconds
 FROM mainspring.outbox CROSS JOIN (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us) AS n
 WHERE owner IS NULL AND due_us <= n.now_us - $1::bigint * 1000000

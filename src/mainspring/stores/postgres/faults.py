@@ -121,9 +121,7 @@ def _translated(store: str, cause: BaseException) -> StoreError:
             return StoreBusyError(store, 0)
         case asyncpg.QueryCanceledError():
             fix = "Try again; look at what keeps the server busy."
-            return StoreError(
-                store, f"took more than {STATEMENT_SECONDS:g} s for a statement, or was told to stop", fix
-            )
+            return StoreError(store, f"took more than {STATEMENT_SECONDS:g} s for a statement, or was cancelled", fix)
         case asyncpg.DiskFullError():
             return StoreFullError(store)
         case asyncpg.OutOfMemoryError():

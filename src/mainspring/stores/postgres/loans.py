@@ -190,7 +190,7 @@ class PostgresLoan:
     def _late(self) -> LendingError:
         return LendingError(
             f"The transaction took more than {self._limit_seconds:g} s and was rolled back",
-            "Do less in it, call nobody over a network, or give it more time.",
+            "Do less in it, call nothing over a network, or give it more time.",
         )
 
 

@@ -2,7 +2,7 @@
 -- which is written as each library of theirs wants it.
 
 -- name: relay_alone
--- Whether nobody else is at it. Who moves posted messages is alone until its transaction ends, so that they keep their
+-- Whether no other worker is at it. The one that moves posted messages is alone until its transaction ends, so that they keep their
 -- order.
 SELECT pg_try_advisory_xact_lock($1::integer, $2::integer);
 

@@ -58,10 +58,10 @@ SELECT coalesce(max(version), 0) FROM mainspring.schema_migrations;
 -- ---------------------------------------------------------------- commit: the checks
 
 -- name: lock
--- Lock the worker (so that nobody relieves it meanwhile) and the named instances, in the order of their names so that two
+-- Lock the worker (so that no worker relieves it meanwhile) and the named instances, in the order of their names so that two
 -- batches never wait for each other. The first row is about the transaction: its number with the feed's base, the base,
 -- the time, and the worker if it is known; the others are about instances: which name, key, version, position, and
--- whether it is suspended; a tombstone has a version that nobody expects. Everything else is read by a later statement:
+-- whether it is suspended; a tombstone has a version that no writer expects. Everything else is read by a later statement:
 -- this one, if it had to wait for a lock, sees other tables as they were before.
 WITH worker AS MATERIALIZED (
     SELECT key FROM mainspring.workers WHERE key = $1 FOR KEY SHARE
@@ -80,7 +80,7 @@ UNION ALL
 SELECT place, key, version, position, status = 'suspended' FROM locked;
 
 -- name: bury_alone
--- Wait for whoever buries messages that nobody takes: there is no row to lock for such a message.
+-- Wait for the worker that buries messages that nothing takes: there is no row to lock for such a message.
 SELECT pg_advisory_xact_lock($1::integer, $2::integer);
 
 -- name: facts
@@ -88,7 +88,7 @@ SELECT pg_advisory_xact_lock($1::integer, $2::integer);
 -- but the last row comes back.
 -- 1 inputs that are in their stream already · 2 inputs that wait in the inbox · 3 which of the inputs to be consumed are
 -- there · 4 how many inputs wait for instances that want to be stepped directly, by timer key · 5 outputs that are not
--- this worker's, and those whose rows are wanted anyway · 6 messages that nobody took and that are kept already · 7 new
+-- this worker's, and those whose rows are wanted anyway · 6 messages that nothing took and that are kept already · 7 new
 -- positions in the inbox and new keys of instances · 8 how many inputs that are not this worker's wait for instances for
 -- which it wants to hold new ones, by timer key · 9 the first inputs that wait before the last of those to be consumed
 -- and are none of them, by timer key
@@ -277,7 +277,7 @@ SELECT count(*) FROM settled;
 
 -- name: lock_work
 -- The outputs and waiting inputs of instances in which something is about to be cancelled. A claim that is under way ends
--- first, and none begins before the commit: a row that somebody else has just changed is no longer at the place (`ctid`)
+-- first, and none begins before the commit: a row that another transaction has just changed is no longer at the place (`ctid`)
 -- at which a statement found it, and would escape its cancellation.
 SELECT
     (SELECT count(*) FROM (
@@ -290,7 +290,7 @@ SELECT
     ) AS inputs);
 
 -- name: cancel_keys
--- Outputs with one of these keys: cancelled, whoever holds them.
+-- Outputs with one of these keys: cancelled, whichever worker holds them.
 DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
     SELECT o.ctid
     FROM unnest($1::bigint[], $2::text[]) AS n (instance, key)
@@ -310,8 +310,8 @@ DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: cancel_unclaimed
--- All outputs of these instances that nobody holds, those that are set aside (-2) too; said so that the index of all that
--- nobody holds is no way to them.
+-- All outputs of these instances that no worker holds, those that are set aside (-2) too; said so that the index of all that
+-- no worker holds is no way to them.
 DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
     SELECT o.ctid
     FROM unnest($1::bigint[]) AS n (instance)
@@ -321,7 +321,7 @@ DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: cancel_forward
--- All timers of these instances, and those sends with a compensation that nobody holds.
+-- All timers of these instances, and those sends with a compensation that no worker holds.
 DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
     SELECT o.ctid
     FROM unnest($1::bigint[]) AS n (instance)
@@ -393,7 +393,7 @@ DELETE FROM mainspring.dead_letters WHERE id = ANY (ARRAY(
 ));
 
 -- name: await_instances
--- Inputs wait for instances of these names, which have not begun. Whoever begins one meanwhile violates the index, and
+-- Inputs wait for instances of these names, which have not begun. A writer that begins one meanwhile violates the index, and
 -- tries again.
 INSERT INTO mainspring.instances (
     key, version, definition_version, created_us, updated_us, position, name, workflow, id, status, context
@@ -417,7 +417,7 @@ SELECT * FROM unnest(
 );
 
 -- name: release_inputs
--- Given back by the worker that held them: to anybody, or, where the new owner says so, to nobody until a resumption. What
+-- Given back by the worker that held them: to any worker, or, where the new owner says so, to none until a resumption. What
 -- was lost too often is set aside.
 UPDATE mainspring.inbox AS b SET owner = coalesce(n.owner, CASE WHEN b.lost >= 2 THEN -2 END)
 FROM (
@@ -430,7 +430,7 @@ FROM (
 WHERE b.ctid = n.at;
 
 -- name: park_inputs
--- Their instances are suspended: what nobody holds waits for the resumption. Said so that the index of all that nobody
+-- Their instances are suspended: what no worker holds waits for the resumption. Said so that the index of all that no worker
 -- holds is no way to it.
 UPDATE mainspring.inbox SET owner = -1 WHERE ctid = ANY (ARRAY(
     SELECT o.ctid
@@ -596,7 +596,7 @@ DELETE FROM mainspring.results WHERE name = ANY (ARRAY(
 SELECT pg_xact_status($1::text::xid8);
 
 -- name: end_transaction
--- End the session in which a transaction is still open, if there is one. Nobody will ever commit it. One that waits for a
+-- End the session in which a transaction is still open, if there is one. It will never be committed. One that waits for a
 -- synchronous standby is committed as soon as that has it; to end it would be to do without.
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE backend_xid = $1::text::xid8::xid AND wait_event IS DISTINCT FROM 'SyncRep';
@@ -605,7 +605,7 @@ WHERE backend_xid = $1::text::xid8::xid AND wait_event IS DISTINCT FROM 'SyncRep
 -- ---------------------------------------------------------------- claiming
 
 -- name: next_due
--- When the next output that nobody holds is due for these destinations; whether inputs of these workflows are free; the
+-- When the next output that no worker holds is due for these destinations; whether inputs of these workflows are free; the
 -- time; whether the worker is known; whether messages were posted; and the transaction's number if it has changed anything.
 -- One step through the index per destination and priority.
 WITH RECURSIVE slots (destination, priority) AS (
@@ -638,7 +638,7 @@ SELECT
     pg_current_xact_id_if_assigned()::text::bigint;
 
 -- name: hold_worker
--- The worker, if it is known. Nobody relieves it before this transaction ends.
+-- The worker, if it is known. No worker relieves it before this transaction ends.
 SELECT key FROM mainspring.workers WHERE key = $1 FOR KEY SHARE;
 
 -- name: claim_outputs
@@ -699,7 +699,7 @@ LEFT JOIN LATERAL (
 ORDER BY o.priority DESC, o.due_us, o.instance, o.version;
 
 -- name: set_outputs_aside
--- Damaged: nobody's.
+-- Damaged: no worker's.
 UPDATE mainspring.outbox SET owner = 0 WHERE ctid = ANY (ARRAY(
     SELECT (SELECT ctid FROM mainspring.outbox WHERE instance = n.instance AND version = n.version)
     FROM unnest($1::bigint[], $2::bigint[]) AS n (instance, version)
@@ -756,7 +756,7 @@ WITH picked AS MATERIALIZED (
 SELECT * FROM owned ORDER BY position;
 
 -- name: set_inputs_aside
--- Damaged: nobody's. Those behind them are free again, and wait.
+-- Damaged: no worker's. Those behind them are free again, and wait.
 UPDATE mainspring.inbox AS b SET owner = n.owner
 FROM (
     SELECT u.owner, (SELECT ctid FROM mainspring.inbox WHERE name = u.name AND position = u.position) AS at
@@ -767,7 +767,7 @@ WHERE b.ctid = n.at;
 
 -- name: hold_instance
 -- Hold the instance of a dead letter still, and return its version. Before the letter itself, as a step does that removes
--- it: whoever locked the two in another order could wait for one who waits for them.
+-- it: a transaction that locked the two in another order could wait for one that waits for it.
 SELECT version FROM mainspring.instances
 WHERE key = (SELECT output_instance FROM mainspring.dead_letters WHERE id = $1) FOR NO KEY UPDATE;
 
@@ -887,11 +887,11 @@ WHERE b.name = $1 AND b.position = $2::bigint AND b.owner = -2
 FOR UPDATE OF b SKIP LOCKED;
 
 -- name: own_output
--- Now this worker's, or nobody's.
+-- Now this worker's, or no worker's.
 UPDATE mainspring.outbox SET owner = $3::bigint WHERE instance = $1 AND version = $2;
 
 -- name: own_input
--- Now this worker's, or nobody's.
+-- Now this worker's, or no worker's.
 UPDATE mainspring.inbox SET owner = $3::bigint WHERE name = $1 AND position = $2
 RETURNING
     position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
@@ -917,7 +917,7 @@ WHERE b.lost >= 2 AND b.owner IS DISTINCT FROM -1
 ORDER BY 5 DESC LIMIT $1;
 
 -- name: notify
--- Tell other processes that there is work which nobody holds.
+-- Tell other processes that there is work which no worker holds.
 SELECT pg_notify($1, '');
 
 
@@ -945,7 +945,7 @@ CROSS JOIN LATERAL (
 ) AS e;
 
 -- name: stream
--- The events of one instance behind a version. Those that a purge has left are nobody's.
+-- The events of one instance behind a version. Those that a purge has left are no worker's.
 SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
@@ -1087,7 +1087,7 @@ SELECT key, type, type_version, body, expires_us FROM mainspring.results WHERE n
 SELECT instance, version FROM mainspring.outbox WHERE owner = $1 ORDER BY instance, version;
 
 -- name: holds_inputs
--- The inputs that a worker holds, in their order. A scan of those that anybody holds.
+-- The inputs that a worker holds, in their order. A scan of those that any worker holds.
 SELECT workflow, instance, position FROM mainspring.inbox WHERE owner = $1 ORDER BY position;
 
 -- name: status_counts
@@ -1101,7 +1101,7 @@ SELECT workflow, status, count(*) FROM mainspring.instances
 WHERE key > 0 AND purged_us IS NULL AND left(workflow, 11) <> 'mainspring' || '.' GROUP BY workflow, status;
 
 -- name: waiting
--- How many inputs of each type wait since before a time in nobody's hands, and since when the oldest does.
+-- How many inputs of each type wait since before a time that no worker holds, and since when the oldest does.
 SELECT b.workflow, b.type, b.type_version, count(*), min(b.time_us) FROM mainspring.inbox AS b
 WHERE b.owner IS NULL AND b.time_us < $1
     AND (SELECT i.status FROM mainspring.instances AS i WHERE i.name = b.name) IS DISTINCT FROM 'suspended'
@@ -1142,7 +1142,7 @@ WHERE e.workflow = $1 AND e.ended_us < $2 AND (e.ended_us, e.instance) > ($3::bi
 ORDER BY e.ended_us, e.instance LIMIT $5;
 
 -- name: lock_purgeable
--- Of instances: those that nobody else is at, to the end of this transaction. Nothing is accepted, recorded or buried for
+-- Of instances: those that no other worker is at, to the end of this transaction. Nothing is accepted, recorded or buried for
 -- them meanwhile, for all that locks the instance first.
 SELECT i.key
 FROM unnest($1::bigint[], $2::bigint[]) AS n (key, version)
@@ -1224,12 +1224,12 @@ SELECT name, generation, version, status, position, updated_us, error FROM mains
 WHERE name = $1 ORDER BY generation;
 
 -- name: lock_checkpoints
--- The same of some generations, which nobody else moves before this transaction ends.
+-- The same of some generations, which no other worker moves before this transaction ends.
 SELECT name, generation, version, status, position, updated_us, error FROM mainspring.checkpoints
 WHERE name = $1 AND generation = ANY ($2::bigint[]) ORDER BY generation FOR UPDATE;
 
 -- name: begin_checkpoint
--- A new generation, unless somebody else has just begun it.
+-- A new generation, unless another worker has just begun it.
 INSERT INTO mainspring.checkpoints (name, generation, version, status, position, updated_us, error)
 VALUES (
     $1, $2, $3, coalesce($4, 'live'), $5, coalesce($6::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
@@ -1245,7 +1245,7 @@ UPDATE mainspring.checkpoints SET
 WHERE name = $1 AND generation = $2;
 
 -- name: retire_checkpoints
--- Nobody reads these generations any more.
+-- These generations are no longer read.
 UPDATE mainspring.checkpoints SET status = 'retired' WHERE name = $1 AND generation = ANY ($2::bigint[]);
 
 -- name: delete_checkpoint

@@ -26,7 +26,7 @@ from mainspring.stores.postgres.transaction import Transaction, Transactions
 # The second number of an advisory lock; those of workers are positive.
 RELAYING: Final = -3
 # No worker: what is moved is unclaimed.
-NOBODY: Final = 0
+NO_WORKER: Final = 0
 BYTES_AT_ONCE: Final = 16 * 2**20
 TRIES: Final = 5
 LONGEST_PAUSE_SECONDS: Final = 0.1
@@ -90,7 +90,7 @@ class Batch:
     async def move(self, *, together: bool) -> Relayed:
         """Accept them in their order: at once, or one by one where one of them makes the database fail."""
         if self._inputs and together:
-            outcomes, _ = await self._batches.apply(self._transaction, NOBODY, accepting(self._inputs))
+            outcomes, _ = await self._batches.apply(self._transaction, NO_WORKER, accepting(self._inputs))
             for row, outcome in zip(self._inputs, outcomes, strict=True):
                 self._judge(row, outcome)
         else:
@@ -99,14 +99,14 @@ class Batch:
         letters = tuple(posted_letter(row, reason) for row, reason in self._refused)
         if letters:
             buried = [Unit(letter.workflow, letter.instance, dead_letters=(letter,)) for letter in letters]
-            await self._batches.apply(self._transaction, NOBODY, buried)
+            await self._batches.apply(self._transaction, NO_WORKER, buried)
         return Relayed(self._count, letters)
 
     async def _accept_alone(self, row: InputRow) -> None:
         session = self._transaction.session
         await session.run("SAVEPOINT message")
         try:
-            (outcome,), _ = await self._batches.apply(self._transaction, NOBODY, accepting([row]))
+            (outcome,), _ = await self._batches.apply(self._transaction, NO_WORKER, accepting([row]))
         except (*FAULTY, asyncpg.UniqueViolationError) as fault:
             await session.run("ROLLBACK TO SAVEPOINT message")
             self._refused.append((row, f"the database refuses it: {fault}"))

@@ -149,7 +149,7 @@ def of_slots(slots: Answers) -> Iterator[Finding]:
         if slot["wal_status"] == "lost":
             yield problem(f"{name} has lost the log that it needs", "Build its reader anew, and drop the slot.")
         elif (slot["bytes"] or 0) >= SLOT_BYTES:
-            reads = "" if slot["active"] else ", and nobody reads it"
+            reads = "" if slot["active"] else ", and nothing reads it"
             yield problem(f"{name} keeps {slot['bytes'] // MEGABYTE:,} MB of the log{reads}: the disk fills", drop)
         if slot["transactions"] >= SLOT_TRANSACTIONS:
             yield problem(f"{name} keeps dead rows of the last {slot['transactions']:,} transactions", drop)
@@ -190,7 +190,7 @@ def of_workers(workers: Answers) -> Iterator[Finding]:
     for worker in gone:
         late = worker["seconds_left"] < -LEASE_GRACE_SECONDS
         why = f"let its lease end {span(-worker['seconds_left'])} ago" if late else "has lost its connection"
-        what = f"The worker {worker['name']} {why}, and nobody has taken over what it held"
+        what = f"The worker {worker['name']} {why}, and no worker has taken over what it held"
         if len(gone) < len(workers):
             yield note(what, "Another worker does within seconds; look again. If it stays, look at that one's log.")
         else:
@@ -202,14 +202,14 @@ def of_overdue(overdue: Answers) -> Iterator[Finding]:
 
     >>> waits = {"kind": "output", "name": "ChargeCard", "count": 3, "seconds": 700.0}
     >>> [found.what for found in of_overdue([waits])]
-    ['Nobody takes ChargeCard: 3 waiting, the oldest for 12 min']
+    ['Nothing takes ChargeCard: 3 waiting, the oldest for 12 min']
     """
     for one in overdue:
         if one["kind"] == "damaged":
             what = f"{one['count']} rows of {one['name']} are damaged and were set aside"
             yield problem(what, "Restore them from a backup, and set their owner to NULL.")
             continue
-        what = f"Nobody takes {one['name']}: {one['count']:,} waiting, the oldest for {span(one['seconds'])}"
+        what = f"Nothing takes {one['name']}: {one['count']:,} waiting, the oldest for {span(one['seconds'])}"
         knows = "has its handler and serves its pool" if one["kind"] == "output" else "has this workflow and this type"
         yield problem(what, f"Start a worker that {knows}, or more workers.")
 

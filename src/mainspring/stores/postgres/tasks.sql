@@ -1,7 +1,7 @@
 -- Every statement about tasks, by name; see queries.sql for how lists travel, and why they are walked first.
 
 -- name: lock_tasks
--- Those of these instances that are open, and those of these versions: held still against whoever takes or delegates one.
+-- Those of these instances that are open, and those of these versions: held still against those who take or delegate one.
 SELECT
     t.instance,
     i.workflow, i.id, t.version, t.key, t.title, t.answers, t.opened_us, t.role, t.person, t.excludes, t.reject, t.data,
@@ -62,7 +62,7 @@ WHERE i.name = $1;
 UPDATE mainspring.tasks SET person = $3, claimed_by = $4, claimed_us = $5 WHERE instance = $1 AND version = $2;
 
 -- name: pick_tasks
--- The next of a role that nobody holds and that do not exclude an actor, in the actor's hands from now on. What others are
+-- The next of a role that no worker holds and that do not exclude an actor, in the actor's hands from now on. What others are
 -- just picking is passed over.
 WITH picked AS MATERIALIZED (
     SELECT instance, version FROM mainspring.tasks

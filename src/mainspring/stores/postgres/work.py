@@ -10,7 +10,7 @@ from mainspring.stores.commit.rows import read_input, read_output
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.statements import name_of
 from mainspring.stores.postgres.transaction import Transaction
-from mainspring.stores.sql.work import NOBODY, log_aside
+from mainspring.stores.sql.work import NO_WORKER, log_aside
 
 
 async def claim(
@@ -67,7 +67,7 @@ async def _claim_inputs(
         except DamagedRecordError as error:
             log_aside(error)
             damaged.add(name)
-            aside.append((name, row[0], NOBODY))
+            aside.append((name, row[0], NO_WORKER))
     if aside:
         await transaction.rows("set_inputs_aside", *zip(*aside, strict=True))
     return inputs

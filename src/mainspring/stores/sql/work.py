@@ -11,7 +11,7 @@ from mainspring.port.suspects import Alone, Suspect
 from mainspring.stores.commit.rows import read_input
 from mainspring.stores.sql.dialogue import Dialogue, Verbs
 
-NOBODY: Final = 0
+NO_WORKER: Final = 0
 """The owner of what is damaged: it is never delivered, and does not stop others from being claimed."""
 
 _log = logger(__name__)
@@ -45,7 +45,7 @@ class WorkVerbs(Verbs):
                 taken = Alone(lost, output=self.dialect.output(row))
         except DamagedRecordError as error:
             log_aside(error)
-            yield own, *spot, NOBODY
+            yield own, *spot, NO_WORKER
             return None
         yield "try_alone", worker, str(suspect.position) if is_input else "/".join(map(str, spot))
         return taken

@@ -210,7 +210,7 @@ class LentJob(Answer[list[Outcome] | None]):
     def _late(self) -> LendingError:
         return LendingError(
             f"The transaction took more than {self._limit_seconds:g} s and was rolled back",
-            "Do less in it, call nobody over a network, or give it more time.",
+            "Do less in it, call nothing over a network, or give it more time.",
         )
 
     def _allows(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:

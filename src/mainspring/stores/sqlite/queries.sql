@@ -28,7 +28,7 @@ FROM json_each(?4) AS j
 CROSS JOIN events AS e INDEXED BY events_by_message ON e.instance = j.value ->> 0 AND e.message_id = j.value ->> 1;
 
 -- name: hold_worker
--- The worker, if it is known. Nobody relieves it before this transaction ends.
+-- The worker, if it is known. No worker relieves it before this transaction ends.
 SELECT key FROM workers WHERE key = ?1;
 
 -- name: registered_workers
@@ -36,7 +36,7 @@ SELECT key FROM workers WHERE key = ?1;
 SELECT key FROM workers WHERE key IN (SELECT value FROM json_each(?1));
 
 -- name: instances_by_name
--- Of [workflow, id]: those that exist. A tombstone has a version that nobody expects.
+-- Of [workflow, id]: those that exist. A tombstone has a version that no writer expects.
 SELECT i.workflow, i.id, i.key, CASE WHEN i.purged_us IS NULL THEN i.version ELSE -1 END
 FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1;
 
@@ -56,7 +56,7 @@ FROM json_each(?1) AS j
 CROSS JOIN events AS e INDEXED BY events_by_message ON e.instance = j.value ->> 0 AND e.message_id = j.value ->> 1;
 
 -- name: dead_messages
--- Of [workflow, instance, message_id]: those that nobody took before, and that are kept already.
+-- Of [workflow, instance, message_id]: those that were not taken before, and that are kept already.
 SELECT d.workflow, d.instance, d.message_id, d.id, d.type, d.body
 FROM json_each(?1) AS j
 CROSS JOIN dead_letters AS d INDEXED BY dead_letters_by_message
@@ -142,7 +142,7 @@ WHERE outbox.instance = r.instance AND outbox.version = r.version;
 DELETE FROM outbox WHERE (instance, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
 
 -- name: cancel_keys
--- Of [instance, key]: cancelled, whoever holds them.
+-- Of [instance, key]: cancelled, whichever worker holds them.
 DELETE FROM outbox WHERE (instance, version) IN (
     SELECT o.instance, o.version
     FROM json_each(?1) AS j CROSS JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.key = j.value ->> 1
@@ -153,11 +153,11 @@ DELETE FROM outbox WHERE (instance, version) IN (
 DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND kind = 'timer';
 
 -- name: cancel_unclaimed
--- Of instances: all their outputs that nobody holds; also those that are set aside.
+-- Of instances: all their outputs that no worker holds; also those that are set aside.
 DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND (owner IS NULL OR owner = -2);
 
 -- name: cancel_forward
--- Of instances: all their timers, and those sends with a compensation that nobody holds.
+-- Of instances: all their timers, and those sends with a compensation that no worker holds.
 DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND (kind = 'timer' OR (key = '' AND (owner IS NULL OR owner = -2)));
 
 -- name: release_inputs
@@ -381,7 +381,7 @@ WHERE s.priority IS NOT NULL
 ORDER BY o.priority DESC, o.due_us, o.instance, o.version LIMIT ?3;
 
 -- name: next_due
--- When the next output that nobody holds is due, for these destinations.
+-- When the next output that no worker holds is due, for these destinations.
 WITH RECURSIVE slots (destination, priority) AS (
     SELECT j.value, (SELECT max(o.priority) FROM outbox AS o WHERE o.owner IS NULL AND o.destination = j.value)
     FROM (SELECT DISTINCT value FROM json_each(?1)) AS j
@@ -486,7 +486,7 @@ SELECT key, name, lease_us, ends_us, knows, held FROM workers ORDER BY key;
 SELECT key, ends_us FROM workers;
 
 -- name: commands_from_later
--- What nobody holds and was decided at a moment that is still to come, with that moment; but for timers, which are for a
+-- What no worker holds and was decided at a moment that is still to come, with that moment; but for timers, which are for a
 -- time of day, and for what was tried by the new time and is due before.
 SELECT o.instance, o.version, o.kind, o.destination, o.due_us, o.priority, o.key, o.attempts, o.checksum, e.time_us
 FROM outbox AS o
@@ -536,11 +536,11 @@ WHERE b.position = ?3 AND b.workflow = ?1 AND b.instance = ?2 AND b.owner = -2 A
 );
 
 -- name: own_output
--- Now this worker's, or nobody's.
+-- Now this worker's, or no worker's.
 UPDATE outbox SET owner = ?3 WHERE instance = ?1 AND version = ?2;
 
 -- name: own_input
--- Now this worker's, or nobody's.
+-- Now this worker's, or no worker's.
 UPDATE inbox SET owner = ?4 WHERE position = ?3 AND workflow = ?1 AND instance = ?2
 RETURNING
     position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
@@ -581,7 +581,7 @@ LEFT JOIN snapshots AS s ON s.instance = i.key;
 
 -- name: load_events
 -- Of [instance, version, last]: the events behind that version, to the last one if it is not null. They come in the
--- index's order; sorting a long stream once more would only cost time, and whoever reads them checks that none is missing
+-- index's order; sorting a long stream once more would only cost time, and their reader checks that none is missing
 -- or out of place.
 SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
@@ -592,7 +592,7 @@ CROSS JOIN events AS e INDEXED BY events_by_version
     AND e.version <= coalesce(j.value ->> 2, 9223372036854775807);
 
 -- name: stream
--- The events of one instance behind a version. Those that a purge has left are nobody's.
+-- The events of one instance behind a version. Those that a purge has left are no worker's.
 SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
@@ -711,7 +711,7 @@ SELECT workflow, status, count(*) FROM instances
 WHERE purged_us IS NULL AND substr(workflow, 1, 11) <> 'mainspring.' GROUP BY +workflow, status;
 
 -- name: waiting
--- How many inputs of each type wait since before a time in nobody's hands, and since when the oldest does.
+-- How many inputs of each type wait since before a time that no worker holds, and since when the oldest does.
 SELECT workflow, type, type_version, count(*), min(time_us) FROM inbox INDEXED BY inbox_free
 WHERE owner IS NULL AND time_us < ?1 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 
@@ -818,7 +818,7 @@ UPDATE checkpoints SET status = coalesce(?3, status), position = ?4, updated_us 
 WHERE name = ?1 AND generation = ?2;
 
 -- name: retire_checkpoints
--- Of generations: nobody reads them any more.
+-- Of generations: they are no longer read.
 UPDATE checkpoints SET status = 'retired' WHERE name = ?1 AND generation IN (SELECT value FROM json_each(?2));
 
 -- name: delete_checkpoint

@@ -152,7 +152,7 @@ SELECT name, kind FROM numbers CROSS JOIN kinds WHERE EXISTS (
 ORDER BY name, kind LIMIT ?1;
 
 -- name: free_timers
--- The timers that nobody holds, the next due first. One step through the index per destination and priority, and `?1` rows
+-- The timers that no worker holds, the next due first. One step through the index per destination and priority, and `?1` rows
 -- at most of each.
 WITH RECURSIVE destinations (name) AS (
     SELECT min(o.destination) FROM outbox AS o WHERE o.owner IS NULL

@@ -46,7 +46,7 @@ UPDATE tasks SET person = ?4, claimed_by = ?5, claimed_us = ?6
 WHERE instance = (SELECT key FROM instances WHERE workflow = ?1 AND id = ?2) AND version = ?3;
 
 -- name: pick_tasks
--- The next of a role that nobody holds and that do not exclude an actor, in the actor's hands from now on.
+-- The next of a role that no worker holds and that do not exclude an actor, in the actor's hands from now on.
 UPDATE tasks SET claimed_by = ?2, claimed_us = ?3
 WHERE (instance, version) IN (
     SELECT instance, version FROM tasks INDEXED BY tasks_free

@@ -11,7 +11,7 @@ from mainspring.port.records import Claims, InputRow, Leaves, OutputClaim
 from mainspring.stores.commit.facts import Spot
 from mainspring.stores.commit.rows import output_checksum, read_input
 from mainspring.stores.sql.dialect import packed
-from mainspring.stores.sql.work import NOBODY, log_aside
+from mainspring.stores.sql.work import NO_WORKER, log_aside
 from mainspring.stores.sqlite.outputs import checked_output, spot_of
 from mainspring.stores.sqlite.statements import change, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
@@ -51,7 +51,7 @@ def _claim_outputs(transaction: Transaction, worker: int, destinations: str, lim
             damaged.append(spot_of(row))
     change(connection, "own_outputs", packed([spot for spot in spots if spot not in damaged]), worker)
     if damaged:
-        change(connection, "own_outputs", packed(damaged), NOBODY)
+        change(connection, "own_outputs", packed(damaged), NO_WORKER)
     return claims
 
 
@@ -74,7 +74,7 @@ def _claim_inputs(
     if inputs:
         change(connection, "own_inputs", packed([row.position for row in inputs]), worker)
     if damaged:
-        change(connection, "own_inputs", packed(list(damaged.values())), NOBODY)
+        change(connection, "own_inputs", packed(list(damaged.values())), NO_WORKER)
     return inputs
 
 
