@@ -145,7 +145,7 @@ class Redaction:
         return Outgoing(type, shown, detail, gone, redacted)
 
     def hides(self, type: str, field: str, outer: Collection[str] | None = None) -> bool:
-        """Tell whether a field of a type is redacted, within another where `outer` are."""
+        """Return True if a field of a type is redacted, within another where `outer` are."""
         return field in self.within(type, outer) or bool(self.fields and (type, field) in _SAID)
 
     def body(self, type: str, body: bytes) -> bytes:

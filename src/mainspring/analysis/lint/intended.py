@@ -41,7 +41,7 @@ class Comment(Struct, frozen=True):
     owner: str = ""
 
     def covers(self, found: Finding) -> bool:
-        """Tell whether a finding is meant."""
+        """Return True if a finding is meant."""
         here = found.place.file == self.file and found.place.line in (self.line, self.speaks_of)
         return here and found.name == self.rule and set(self.about) <= set(found.about) and bool(self.reason)
 

@@ -62,7 +62,7 @@ def check_messages(runs: Runs, definition: Definition, decide: Place) -> Iterato
 
 
 def _is_by_value(gap: Gap, plain: set[str]) -> bool:
-    """Tell whether a case is missing for some values of a state only, of which nobody knows whether they are met."""
+    """Return True if a case is missing for some values of a state only, of which nobody knows whether they are met."""
     return bool(gap.guard) and gap.source in plain
 
 

@@ -209,7 +209,7 @@ class Report(Struct, frozen=True):
     intended: tuple[Intended, ...]
 
     def fails(self, *, strict: bool) -> bool:
-        """Tell whether something is wrong; a note is only where lint is strict."""
+        """Return True if something is wrong; a note is only where lint is strict."""
         return any(strict or finding.level != "note" for finding in self.findings)
 
 

@@ -98,7 +98,7 @@ class Runs:
     # ---- what can come
 
     def outside(self, message: str) -> bool:
-        """Tell whether a message can come at any time: nothing that the workflow asks for brings it."""
+        """Return True if a message can come at any time: nothing that the workflow asks for brings it."""
         return message not in self.brought or message in self.world.gives(self.machine.workflow)
 
     def origins(self, situation: Situation, message: str) -> Iterator[Coming | None]:
@@ -231,7 +231,7 @@ class Runs:
             waiting.append(situation)
 
     def _undoes(self, transition: Transition) -> bool:
-        """Tell whether a transition undoes and ends then: until it has, what comes is kept and not stepped."""
+        """Return True if a transition undoes and ends then: until it has, what comes is kept and not stepped."""
         return any(output.decision == "Compensate" and not output.messages for output in transition.outputs)
 
     def _after(self, coming: frozenset[Coming], output: Output) -> frozenset[Coming]:
@@ -259,7 +259,7 @@ class Runs:
 
 
 def is_of(failed: tuple[str, ...], origin: Coming | None) -> bool:
-    """Tell whether what is so of the failure of some commands is so of what comes."""
+    """Return True if what is so of the failure of some commands is so of what comes."""
     return not failed or origin is None or origin.key in failed
 
 

@@ -67,7 +67,7 @@ def _without_timeout(runs: Runs, dead: set[str]) -> Iterator[Finding]:
 
 
 def _goes_on(runs: Runs, situation: Situation) -> bool:
-    """Tell whether something is on its way for sure that has a case here."""
+    """Return True if something is on its way for sure that has a case here."""
     here = {each.message for each in runs.machine.leaving(situation.state) if not each.ignored and not each.begins}
     return any(coming.sure and coming.messages & here for coming in situation.coming)
 

@@ -45,7 +45,7 @@ _HIDDEN: Final = frozenset({"remind", "escalate", "data", "excludes", "reject", 
 
 
 def is_decision(value: object) -> bool:
-    """Tell whether a value is a decision that was read.
+    """Return True if a value is a decision that was read.
 
     >>> is_decision(Made(decisions.Complete, {}))
     True

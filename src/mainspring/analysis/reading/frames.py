@@ -102,13 +102,13 @@ class Reading(Protocol):
         ...
 
     def is_plain(self, function: Any) -> bool:
-        """Tell whether a function returns neither decisions nor states nor messages: it is not looked into."""
+        """Return True if a function returns neither decisions nor states nor messages: it is not looked into."""
         ...
 
     def is_own(self, function: Any) -> bool:
-        """Tell whether something is a function that is written in Python by the author."""
+        """Return True if something is a function that is written in Python by the author."""
         ...
 
     def is_near(self, function: Any) -> bool:
-        """Tell whether a function is the author's own."""
+        """Return True if a function is the author's own."""
         ...

@@ -166,7 +166,7 @@ def _kept(value: Any) -> Value:
 
 
 def _is_plain_value(member: Any) -> bool:
-    """Tell whether a static attribute is what an access would give: no descriptor."""
+    """Return True if a static attribute is what an access would give: no descriptor."""
     return not hasattr(class_of_value(member), "__get__")
 
 

@@ -33,7 +33,7 @@ class Patterns:
         return self._reader.way
 
     def case(self, pattern: ast.pattern, subject: ast.expr, value: Value) -> bool:
-        """Tell whether a case's pattern matches the subject."""
+        """Return True if a case's pattern matches the subject."""
         self._asked_more = self._any_asked = False
         plain = _is_plain(subject)
         quiet, self._frame.quiet = self._frame.quiet, self._frame.quiet or not plain
@@ -47,7 +47,7 @@ class Patterns:
         return matched
 
     def matches(self, pattern: ast.pattern, value: Value) -> bool:
-        """Tell whether a pattern matches on this way, and bind its names."""
+        """Return True if a pattern matches on this way, and bind its names."""
         match pattern:
             case ast.MatchAs(pattern=inner, name=name):
                 matched = inner is None or self.matches(inner, value)
@@ -217,7 +217,7 @@ def _starred(middle: list[Value | Repeated]) -> Value:
 
 
 def _is_plain(subject: ast.expr) -> bool:
-    """Tell whether a subject is made of names and attributes only."""
+    """Return True if a subject is made of names and attributes only."""
     match subject:
         case ast.Name():
             return True

@@ -213,7 +213,7 @@ def _ordered(way: Way, op: str, left: Value, right: Value) -> Answer:
 
 
 def _is_always_true(cls: type[Any] | None) -> bool:
-    """Tell whether instances of a class are always true: a record is, unless it says otherwise."""
+    """Return True if instances of a class are always true: a record is, unless it says otherwise."""
     if cls is None or field_names(cls) is None:
         return False
     return not hasattr(cls, "__bool__") and not hasattr(cls, "__len__")

@@ -223,7 +223,7 @@ class Subject:
         )
 
     def is_plain(self, function: Any) -> bool:
-        """Tell whether a function returns neither decisions nor states nor messages."""
+        """Return True if a function returns neither decisions nor states nor messages."""
         if function not in self._plain:
             hint = return_hint(function)
             self._plain[function] = members(hint) is not None and not self._mentions(hint)
@@ -306,15 +306,15 @@ class Reader:
         self.subject.cases.add(case)
 
     def is_plain(self, function: Any) -> bool:
-        """Tell whether a function returns neither decisions nor states nor messages."""
+        """Return True if a function returns neither decisions nor states nor messages."""
         return self.subject.is_plain(function)
 
     def is_own(self, function: Any) -> bool:
-        """Tell whether something is a function that is written in Python by the author."""
+        """Return True if something is a function that is written in Python by the author."""
         return isinstance(function, FunctionType) and self.is_near(function)
 
     def is_near(self, function: Any) -> bool:
-        """Tell whether a function is the author's own: neither Python's nor a library's."""
+        """Return True if a function is the author's own: neither Python's nor a library's."""
         return not is_library(function.__code__) and not str(function.__module__).startswith("mainspring.core.")
 
 

@@ -299,7 +299,7 @@ class _Step:
         return None
 
     def _has(self, state: Value, field: str, value: Any) -> bool:
-        """Tell whether a field of a state has a value; where nobody knows, the way forks."""
+        """Return True if a field of a state has a value; where nobody knows, the way forks."""
         found = self._reader.field(state, field)
         answer = equal(self._reader.way, found, Known(value))
         if answer.open:

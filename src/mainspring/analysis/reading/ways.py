@@ -87,7 +87,7 @@ class Way:
         self._types[symbol.path] = types
 
     def has_learnt(self, symbol: Symbol) -> bool:
-        """Tell whether more is known of a symbol on this way than before it."""
+        """Return True if more is known of a symbol on this way than before it."""
         return any(symbol.path in known for known in (self._types, self._values, self._others))
 
     # ---- questions
@@ -104,7 +104,7 @@ class Way:
         return known
 
     def is_instance(self, symbol: Symbol, classes: tuple[type[Any], ...]) -> bool | None:
-        """Tell whether a symbol is of one of some classes, None if both can be."""
+        """Return True if a symbol is of one of some classes, None if both can be."""
         types = self.types(symbol)
         if types is None:
             return self.truth(_question(symbol, classes))
@@ -132,7 +132,7 @@ class Way:
         return holds
 
     def equals(self, symbol: Symbol, value: Any) -> bool | None:
-        """Tell whether a symbol has a value, None if both can be."""
+        """Return True if a symbol has a value, None if both can be."""
         only = self.value(symbol)
         if only is not None:
             return bool(only[0] == value)
@@ -200,7 +200,7 @@ def _question(symbol: Symbol, classes: tuple[type[Any], ...]) -> str:
 
 
 def _is_a(member: Any, classes: tuple[type[Any], ...]) -> bool | None:
-    """Tell whether what has a type is of one of some classes, None if some of it may be."""
+    """Return True if what has a type is of one of some classes, None if some of it may be."""
     cls = class_of(member)
     if cls is None or cls is object:
         return None
@@ -252,7 +252,7 @@ def simplified(terms: Iterable[Term]) -> list[Term]:
 
 
 def exclude_each_other(groups: Sequence[list[Term]]) -> bool:
-    """Tell whether no two groups can hold at once, as far as their conditions show."""
+    """Return True if no two groups can hold at once, as far as their conditions show."""
     return all(
         any((text, not holds) in other for text, holds in term)
         for place, group in enumerate(groups)

@@ -257,7 +257,7 @@ class Comparison(Walk):
         raise StopWalkError
 
     def _sees(self, row: EventRow) -> bool:
-        """Tell whether a fold sees an event."""
+        """Return True if a fold sees an event."""
         try:
             return is_folded(row)
         except CodecError as error:
@@ -335,7 +335,7 @@ class Comparison(Walk):
         self._add("error", what, row.version, lambda: (self._head(message, before), told(error, SHOWN_CHARACTERS)))
 
     def _decides(self, row: EventRow, envelope: Envelope[Any], before: Any) -> bool:
-        """Tell whether decide comes to an end; then the error is one of the evolve behind it."""
+        """Return True if decide comes to an end; then the error is one of the evolve behind it."""
         definition, begins = self.entry.definition, row.event == "InitiatedBy"
         asked = asked_of(definition, envelope, row.version - 1 - begins, begins, *self._recorded(row))
         try:

@@ -110,7 +110,7 @@ def changes(recorder: Recorder, recorded: Sequence[Any], decided: Sequence[Any])
 
 
 def _is_same(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    """Tell whether two are stored alike, or equal: what was read is stored again without defaults that it had not."""
+    """Return True if two are stored alike, or equal: what was read is stored again without defaults that it had not."""
     return bool(one[0] == other[0] or one[1] == other[1])
 
 

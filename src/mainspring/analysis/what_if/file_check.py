@@ -112,7 +112,7 @@ class _Check:
 
 
 def matches(where: InstanceFilter, row: InstanceRow) -> bool:
-    """Tell whether a filter finds an instance, by all that a file says of it.
+    """Return True if a filter finds an instance, by all that a file says of it.
 
     >>> matches(InstanceFilter(status="running"), InstanceRow(7, "W", "i", 1, "failed", None, None, 1, b"{}", 0, 0))
     False

@@ -119,7 +119,7 @@ def _mapped(root: Path, old_root: Path) -> Generator[str]:
 
 
 def is_below(place: Path, folder: Path) -> bool:
-    """Tell whether a file lies in a folder.
+    """Return True if a file lies in a folder.
 
     >>> is_below(Path("/shop/src/a.py"), Path("/shop"))
     True
@@ -128,7 +128,7 @@ def is_below(place: Path, folder: Path) -> bool:
 
 
 def is_library(place: Path) -> bool:
-    """Tell whether something belongs to Python or to what was installed, and not to the code that is compared.
+    """Return True if something belongs to Python or to what was installed, and not to the code that is compared.
 
     >>> is_library(Path(os.__file__))
     True
