@@ -123,7 +123,7 @@ def _read(name: str) -> ast.Module:
 
 
 def sends(module: ast.AST) -> bool:
-    """Tell whether a module sends something elsewhere.
+    """Return True if a module sends something elsewhere.
 
     >>> sends(ast.parse("from nats.aio.client import Client")), sends(ast.parse("import socket"))
     (True, False)
@@ -143,7 +143,7 @@ def _is_client(library: str) -> bool:
 
 
 def writes(module: ast.AST) -> bool:
-    """Tell whether a module writes a file.
+    """Return True if a module writes a file.
 
     >>> writes(ast.parse("path.open(mode='w')")), writes(ast.parse("path.open()"))
     (True, False)

@@ -154,7 +154,7 @@ def _menus(path: Path, linked: list[Path]) -> Iterator[str]:
 
 
 def _is_beside_the_menu(path: Path) -> bool:
-    """Tell whether a page is reached by links alone: what lies beside code is."""
+    """Return True if a page is reached by links alone: what lies beside code is."""
     in_menus = (
         path.parts[0] == "docs" or path.parent == Path() or str(path) in {p for s in SECTIONS.values() for p in s}
     )

@@ -73,7 +73,7 @@ def _check_somebody_sends(registry: Registry) -> None:
     """A handler's answer is taken by the instance that asked, so a worker must know that one's workflow."""
     if registry.handlers and not set(registry.workflows) - {PUBLICATION, FAN_OUT, PAUSES}:
         raise WiringError(
-            f"This app has handlers and no workflow: nobody sends {', '.join(sorted(registry.handlers))}",
+            f"This app has handlers and no workflow: nothing sends {', '.join(sorted(registry.handlers))}",
             "Add the workflow that sends it, with app.add(…): its instances take the handler's answer.",
         )
 

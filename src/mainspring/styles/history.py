@@ -84,7 +84,7 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput, Any]):
         if cls.on_task_error not in ("fail", "suspend"):
             problem = f"has on_task_error = {shown(cls.on_task_error, 80)}"
             raise DefinitionError(cls.__name__, problem, 'Use "fail" or "suspend".')
-        # Whoever has SendFailed among the inputs hears of it; whoever has not is suspended.
+        # A workflow with SendFailed among its inputs gets it; one without is suspended.
         inputs: Any = HistoryInput if cls.on_task_error == "fail" else _INPUTS_OF_THE_DEAF
         cls.__orig_bases__ = (Workflow[inputs, History, HistoryOutput],)
 

@@ -226,7 +226,7 @@ def test_a_reply_to_a_message_that_never_came_is_a_dead_letter_that_says_so(make
             await app.send(AnswerNow("slow", to="r-404"))
             await until(lambda: _buried(app))
             [letter] = await app.dead_letters()
-            assert letter.reason == "there is nobody to reply to: r-404 is no input that somebody sent"
+            assert letter.reason == "there is no receiver of the reply: r-404 is no sent input"
 
     async def _buried(app: Mainspring) -> bool:
         return bool(await app.dead_letters())

@@ -33,7 +33,7 @@ _ALL: Final = (
         "MS101",
         "unhandled-message",
         "error",
-        "A message can come in a state for which decide has no case. The instance is suspended until somebody acts.",
+        "A message can come in a state for which decide has no case. The instance is suspended until an operator acts.",
         'Add a case, `return []` if it means nothing there; or set unknown_transition = "ignore".',
     ),
     Rule(
@@ -47,14 +47,14 @@ _ALL: Final = (
         "MS103",
         "unused-input",
         "warning",
-        "No state has a case for an input type: whoever sends one suspends the instance.",
+        "No state has a case for an input type: sending one suspends the instance.",
         "Add a case, or take the type out of the workflow's inputs.",
     ),
     Rule(
         "MS104",
         "answer-from-outside",
         "note",
-        "An answer to a task may come as a plain message too: whoever may send one decides, whatever the task says of "
+        "An answer to a task may come as a plain message too: any sender may decide, whatever the task says of "
         "roles and of people who may not.",
         "Take it out of from_outside, or let decide look at Envelope.task and Envelope.actor.",
     ),
@@ -90,8 +90,8 @@ _ALL: Final = (
         "MS301",
         "result-not-taken",
         "warning",
-        "What a handler returns, or another workflow replies, is no input of the workflow that asked: it is kept, and "
-        "nobody is told.",
+        "What a handler returns, or another workflow replies, is no input of the workflow that asked: it is kept "
+        "without a notice.",
         "Add the type to the workflow's inputs with a case for it, or let the handler return nothing.",
     ),
     Rule(
@@ -113,7 +113,7 @@ _ALL: Final = (
         "MS304",
         "no-reply",
         "warning",
-        "A message is replied to, but not on every way: on this one, whoever asked waits until their time is up.",
+        "A message is replied to, but not on every way: on this one, the sender waits until their time is up.",
         "Reply here too.",
     ),
     Rule(

@@ -32,7 +32,7 @@ def held_by(holders: Mapping[str, int]) -> str:
     >>> held_by({"charge": 30, "mail": 2})
     'charge has 30, mail 2'
     """
-    first, *others = [f"{name} {count}" for name, count in holders.items()] or ["nobody 0"]
+    first, *others = [f"{name} {count}" for name, count in holders.items()] or ["no handler 0"]
     name, _, count = first.rpartition(" ")
     return ", ".join([f"{name} has {count}", *others])
 

@@ -45,7 +45,7 @@ def _reason(entry: WorkflowEntry, cls: type[Any]) -> str | None:
         return None if cls in own.definition.from_outside else "undeclared"
     if cls in OF_THE_ENGINE:
         return "engine"
-    from mainspring.purity.task_answers import answers_in  # noqa: PLC0415  an app that nobody sends to needs no reader
+    from mainspring.purity.task_answers import answers_in  # noqa: PLC0415  an app without such messages needs no reader
 
     read = [answers_in(type(version.workflow)) for version in entry.versions]
     name = type_of(cls).name

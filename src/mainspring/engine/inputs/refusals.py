@@ -23,7 +23,7 @@ def precondition(*, must_exist: bool, expected_position: int | None) -> Precondi
     if expected_position is None:
         return Precondition(exists=True) if must_exist else None
     if type(expected_position) is not int or not 0 <= expected_position <= LARGEST_POSITION:
-        fix = "Use the position that you have read: `row().version`, or 0 for an instance that nobody has begun."
+        fix = "Use the position that you have read: `row().position`, or 0 for an instance that has not begun."
         raise SettingError("expected_position", expected_position, fix)
     if must_exist and not expected_position:
         raise SettingError("expected_position", 0, "At 0 there is no instance: leave must_exist out.")

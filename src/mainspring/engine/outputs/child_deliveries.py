@@ -168,7 +168,7 @@ class ChildDeliveries:
         """Return True if the parent's workflow is known here; if not, leave the end to a worker that knows it."""
         known = parent_at(parent).ref.workflow in self._registry.workflows
         if not known:
-            self._settlements.retry(claim, claim.attempts, SECOND_US, f"nobody here knows the parent {parent}")
+            self._settlements.retry(claim, claim.attempts, SECOND_US, f"nothing here knows the parent {parent}")
         return known
 
     def _end(self, claim: OutputClaim, parent: str, said: ChildCompleted | ChildFailed | Encoded) -> Pending:

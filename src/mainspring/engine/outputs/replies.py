@@ -142,12 +142,12 @@ class Replies:
             self._to_endpoint(claim, message, address)
         elif scheme != "instance":
             named = read_detail(claim.detail).to
-            self._settlements.bury(claim, f"there is nobody to reply to: {named} is no input that somebody sent", None)
+            self._settlements.bury(claim, f"there is no receiver of the reply: {named} is no sent input", None)
         elif target.workflow in self._registry.workflows:
             ref = Ref(target.workflow, target.id)
             self._inputs.submit(input_of(claim, message, ref, Kind.REPLY, self._store.now_us()))
         else:
-            self._settlements.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows {target.workflow}")
+            self._settlements.retry(claim, claim.attempts, PAUSE_US, f"nothing here knows {target.workflow}")
 
     def _to_caller(self, claim: OutputClaim, message: Any, request: str) -> None:
         expires_us = self._store.now_us() + REPLY_KEPT_US
@@ -168,7 +168,7 @@ class Replies:
         name = address.split(":")[1]
         handler = self._registry.reply_handlers.get(name)
         if handler is None:
-            self._settlements.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows the endpoint {name}")
+            self._settlements.retry(claim, claim.attempts, PAUSE_US, f"nothing here knows the endpoint {name}")
             return
         context = replace(read_context(claim.context), reply_to=address)
         job = Job(replace(claim, context=encode_context(context)), message)

@@ -148,7 +148,7 @@ class Walk:
         """Return True if a row was decided for the input that is open."""
         if row.event != "Compensating":
             return row.event in _DECIDED
-        # What follows is undone by the engine. One that was begun from outside was nobody's decision.
+        # What follows is undone by the engine. One that was begun from outside was not decided by it.
         self._open = False
         return not read_detail(row.detail).cancelled
 

@@ -47,7 +47,7 @@ class BrokenLanes:
                 self._inbox.give_back(pending)
             case Conflict():
                 # Another worker took the input, or relieved us of the output that it answers: its outcome counts.
-                log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
+                log.debug("%s: %s was taken by another worker", pending.ref, pending.id)
             case Duplicate(same):
                 self._duplicates.take(pending, same)
             case Refused(reason):

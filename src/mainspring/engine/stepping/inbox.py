@@ -64,7 +64,7 @@ class Inbox:
                 case Duplicate(same):
                     self._duplicates.take(pending, same)
                 case Conflict():
-                    log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
+                    log.debug("%s: %s was taken by another worker", pending.ref, pending.id)
                 case Refused(reason):
                     not_answered(pending, reason)
                 case Unmet():
