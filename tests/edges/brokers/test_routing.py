@@ -79,6 +79,9 @@ def test_the_table_on_the_page_fits_its_app() -> None:
     brokers.prepare()
 
     assert set(internals_of(app).services.sources) == {"orders", "paid"}
+    assert brokers.source("orders") is internals_of(app).services.sources["orders"]
+    with pytest.raises(WiringError, match=r"Nothing is received from nowhere\. There are: orders, paid\."):
+        brokers.source("nowhere")
 
 
 MAIN = {"main": {"url": "memory://"}}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from mainspring import Breaker, Mainspring, Retry
@@ -349,7 +350,23 @@ def test_series_beyond_the_limit_are_counted_together(kind: Any) -> None:
     assert values["other",] == 5
 
 
+def test_a_registry_of_a_program_reads_what_the_app_counts() -> None:
+    app, registry = shop(Mainspring("memory://")), CollectorRegistry()
+    app.observe(metrics=True)
+    registry.register(app.prometheus_collector())
+
+    async def main() -> None:
+        async with app:
+            await app.send(PlaceOrder("o-1"), id="m-1")
+
+    run(main)
+    assert registry.get_sample_value("mainspring_inputs_total", {"workflow": "Orders", "outcome": "stepped"}) == 1
+
+
 def test_an_app_that_counts_nothing_says_how_to_turn_it_on() -> None:
+    with pytest.raises(OperationError, match=r"app\.observe\(metrics=True\)"):
+        Mainspring("memory://").prometheus_collector()
+
     async def main() -> None:
         async with shop(Mainspring("memory://")) as app:
             with pytest.raises(OperationError, match=r"app\.observe\(metrics=True\), or MAINSPRING_TELEMETRY=metrics"):
