@@ -129,8 +129,8 @@ WEB: Final = (
     Mistake(
         "who may only look can stop an operation on many",
         "web/bulk.py",
-        '@router.delete("/bulk/{id}", response_model=None, dependencies=act, responses=described)',
-        '@router.delete("/bulk/{id}", response_model=None, dependencies=read, responses=described)',
+        '@router.delete("/bulk/{id}", "act", models.BulkDocument, 404)',
+        '@router.delete("/bulk/{id}", "read", models.BulkDocument, 404)',
         ("tests/edges/web/test_access.py", "tests/edges/web/test_many.py"),
     ),
     Mistake(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from msgspec.structs import replace
 
 from mainspring.analysis.figures.advice import advice_of
@@ -16,9 +16,8 @@ from mainspring.analysis.what_if.check import check_sample
 from mainspring.analysis.what_if.report import EXAMPLES, Report
 from mainspring.app.internals import internals_of
 from mainspring.app.search import microseconds, read_condition
-from mainspring.web.problems import responses
 from mainspring.web.searching import Attribute, Searched, Since, Until
-from mainspring.web.served import Limit, Served, answer, routing, told
+from mainspring.web.served import Limit, Router, Served, answer
 
 MOST_VARIANTS: Final = 100
 SAMPLE: Final = 100
@@ -27,23 +26,18 @@ Prefix = Annotated[str | None, Query(description="How the id begins.")]
 Variants = Annotated[int, Query(ge=0, le=MOST_VARIANTS, description="So many paths at most.")]
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("analytics")
+    router = Router(served, "analytics")
     _counting(router, served)
     _asking(router, served)
     return router
 
 
-def _counting(router: APIRouter, served: Served) -> None:
-    app, read = served.app, [served.needs("read")]
+def _counting(router: Router, served: Served) -> None:
+    app = served.app
 
-    @router.get(
-        "/analytics",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(Figures), **responses(401, 403, 409, 422, 503, 504)},
-    )
+    @router.get("/analytics", "read", Figures, 409, 422, 503, 504)
     async def analytics(
         *,
         workflow: str | None = None,
@@ -76,12 +70,7 @@ def _counting(router: APIRouter, served: Served) -> None:
         advice = await served.slow.compute(lambda: advice_of(figures, machine))
         return answer(replace(figures, advice=advice))
 
-    @router.get(
-        "/stuck",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(StuckFound), **responses(401, 403, 409, 422, 503, 504)},
-    )
+    @router.get("/stuck", "read", StuckFound, 409, 422, 503, 504)
     async def stuck(
         workflow: str | None = None, prefix: Prefix = None, attribute: Attribute = None, limit: Limit = SHOWN
     ) -> Response:
@@ -96,15 +85,10 @@ def _counting(router: APIRouter, served: Served) -> None:
         return answer(replace(found, held_back=tuple(await not_going_on(served.store))))
 
 
-def _asking(router: APIRouter, served: Served) -> None:
+def _asking(router: Router, served: Served) -> None:
     app = served.app
 
-    @router.get(
-        "/what-if",
-        response_model=None,
-        dependencies=[served.needs("read")],
-        responses={200: told(Report), **responses(401, 403, 409, 422, 503, 504)},
-    )
+    @router.get("/what-if", "read", Report, 409, 422, 503, 504)
     async def what_if(
         search: Searched,
         sample: Annotated[int, Query(ge=1, le=LARGEST_SAMPLE, description="So many of each workflow.")] = SAMPLE,

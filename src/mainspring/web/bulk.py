@@ -11,7 +11,7 @@ import secrets
 from collections import OrderedDict
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from msgspec import Struct
 from pydantic import ConfigDict, Field
 
@@ -24,9 +24,9 @@ from mainspring.views import Action, BulkReport
 from mainspring.views import Refusal as Refused
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
-from mainspring.web.problems import Problem, Refusal, responses
+from mainspring.web.problems import Problem, Refusal
 from mainspring.web.searching import Words
-from mainspring.web.served import Actor, Served, answer, routing, told
+from mainspring.web.served import Actor, Router, Served, answer
 
 AT_ONCE: Final = 2
 KEPT: Final = 50
@@ -156,20 +156,13 @@ class Jobs:
         return [*reversed(self._jobs.values())]
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("many instances")
-    read, act = [served.needs("read")], [served.needs("act")]
+    router = Router(served, "many instances")
     jobs = Jobs(served)
     served.on_stop.append(jobs.stop)
-    described = {200: told(models.BulkDocument), **responses(401, 403, 404)}
 
-    @router.post(
-        "/bulk/{operation}",
-        response_model=None,
-        dependencies=act,
-        responses={200: told(models.BulkDocument), **responses(401, 403, 409, 422, 503)},
-    )
+    @router.post("/bulk/{operation}", "act", models.BulkDocument, 409, 422, 503)
     async def operate(
         operation: Annotated[Action, Path(description="What is to be done.")], order: Order, actor: Actor
     ) -> Response:
@@ -179,22 +172,17 @@ def routes(served: Served) -> APIRouter:
         """
         return answer((await jobs.begin(operation, order, actor)).document(served))
 
-    @router.get(
-        "/bulk",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(list[models.BulkDocument]), **responses(401, 403)},
-    )
+    @router.get("/bulk", "read", list[models.BulkDocument])
     async def listed() -> Response:
         """Return the operations on many of this process, the last one first."""
         return answer([job.document(served) for job in jobs.list()])
 
-    @router.get("/bulk/{id}", response_model=None, dependencies=read, responses=described)
+    @router.get("/bulk/{id}", "read", models.BulkDocument, 404)
     async def progress(id: JobId) -> Response:
         """Return how far an operation on many is."""
         return answer(jobs.get(id).document(served))
 
-    @router.delete("/bulk/{id}", response_model=None, dependencies=act, responses=described)
+    @router.delete("/bulk/{id}", "act", models.BulkDocument, 404)
     async def stop(id: JobId) -> Response:
         """Stop an operation on many: those that were not reached stay as they are."""
         job = jobs.get(id)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from msgspec.structs import replace
 
 from mainspring.app.answers import take_envelope
 from mainspring.app.arrivals import Arrivals
 from mainspring.codec.wire import MEDIA_TYPE, read_envelope, schema
 from mainspring.web import models
-from mainspring.web.problems import responses
-from mainspring.web.served import Actor, Served, answer, routing, told
+from mainspring.web.served import Actor, Router, Served, answer
 
 _RESULT: Final = {
     "specversion": "1.0",
@@ -26,9 +25,9 @@ _RESULT: Final = {
 }
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("messages")
+    router = Router(served, "messages")
     app = served.app
     plain = {name: value for name, value in schema().items() if not name.startswith("$")}
     body = {"schema": _inlined(plain, schema()["$defs"]), "example": _RESULT}
@@ -40,13 +39,7 @@ def routes(served: Served) -> APIRouter:
         }
     }
 
-    @router.post(
-        "/envelopes",
-        response_model=None,
-        dependencies=[served.needs("send")],
-        responses={200: told(models.Published), **responses(401, 403, 404, 409, 413, 422, 503)},
-        openapi_extra=envelope_body,
-    )
+    @router.post("/envelopes", "send", models.Published, 404, 409, 413, 422, 503, openapi_extra=envelope_body)
     async def take(request: Request, actor: Actor) -> Response:
         """Take a message of another service, and return when it is durable. Sent again, it is taken once.
 

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Annotated, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 from msgspec.structs import replace
 
@@ -32,8 +32,7 @@ from mainspring.web import history_models as models
 from mainspring.web import models as found_by
 from mainspring.web.instances import loaded
 from mainspring.web.opened import Opened, opened
-from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer, routing, told
+from mainspring.web.served import PAGE, Id, Limit, Router, Served, Workflow, answer, told_as
 
 EVENTS_PER_READ: Final = 1_000
 LINES: Final = "application/x-ndjson"
@@ -53,23 +52,18 @@ REASONED: Final = (
 After = Annotated[int, Query(ge=0, description="The position behind which to begin.")]
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("instances")
+    router = Router(served, "instances")
     _looking(router, served)
     _copying(router, served)
     return router
 
 
-def _looking(router: APIRouter, served: Served) -> None:
-    app, inside, read = served.app, internals_of(served.app), [served.needs("read")]
+def _looking(router: Router, served: Served) -> None:
+    app = served.app
 
-    @router.get(
-        "/log/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(found_by.LogPage), **responses(401, 403, 404, 409, 410, 503)},
-    )
+    @router.get("/log/{workflow}/{id:path}", "read", found_by.LogPage, 404, 409, 410, 503)
     async def log(workflow: Workflow, id: Id, limit: Limit = PAGE, after: After = 0) -> Response:
         """Return what happened to an instance, who did it, and how long it took. A page looks at `limit` events."""
         ref, found = Ref(workflow, id), await loaded(app, workflow, id, events=0)
@@ -86,23 +80,13 @@ def _looking(router: APIRouter, served: Served) -> None:
         more = len(rows) == limit and rows[-1].version < found.row.version
         return answer(found_by.LogPage([_line(served, line) for line in lines], rows[-1].version if more else None))
 
-    @router.get(
-        "/attributes",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(list[found_by.AttributeName]), **responses(401, 403, 503)},
-    )
+    @router.get("/attributes", "read", list[found_by.AttributeName], 503)
     async def names() -> Response:
         """Return by which attributes instances can be found, a thousand at most."""
         found = await inside.engine.store.attribute_names()
         return answer([found_by.AttributeName(name, kind) for name, kind in found])
 
-    @router.get(
-        "/attributes/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.AttributesDocument), **responses(401, 403, 404, 410, 503)},
-    )
+    @router.get("/attributes/{workflow}/{id:path}", "read", models.AttributesDocument, 404, 410, 503)
     async def attributes(workflow: Workflow, id: Id) -> Response:
         """Return what an instance can be searched by."""
         await loaded(app, workflow, id, events=0)
@@ -111,12 +95,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         found = {row.name: MARKER if hides("", row.name) else row.value for row in rows}
         return answer(models.AttributesDocument(f"{workflow}/{id}", found))
 
-    @router.get(
-        "/links/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.LinksDocument), **responses(401, 403, 404, 410, 503, 504)},
-    )
+    @router.get("/links/{workflow}/{id:path}", "read", models.LinksDocument, 404, 410, 503, 504)
     async def links(workflow: Workflow, id: Id) -> Response:
         """Return the instances that began this one, that it began, that wrote to it, and to which it wrote.
 
@@ -133,19 +112,10 @@ def _looking(router: APIRouter, served: Served) -> None:
         return answer(models.LinksDocument(f"{workflow}/{id}", documents, linked.cut, linked.unread))
 
 
-def _copying(router: APIRouter, served: Served) -> None:
-    read = [served.needs("read")]
+def _copying(router: Router, served: Served) -> None:
+    file = told_as(LINES, description="The stream, as JSON lines.")
 
-    @router.get(
-        "/exports/{workflow}/{id:path}",
-        response_model=None,
-        response_class=StreamingResponse,
-        dependencies=read,
-        responses={
-            200: {"description": "The stream, as JSON lines.", "content": {LINES: {"schema": {"type": "string"}}}},
-            **responses(401, 403, 404, 410, 503),
-        },
-    )
+    @router.get("/exports/{workflow}/{id:path}", "read", file, 404, 410, 503, response_class=StreamingResponse)
     async def export(workflow: Workflow, id: Id) -> Response:
         """Return a stream as a file of JSON lines, as `mainspring export` writes it and `what-if --from` reads it."""
         found = await loaded(served.app, workflow, id, events=0)
@@ -153,12 +123,7 @@ def _copying(router: APIRouter, served: Served) -> None:
         disposition = {"content-disposition": f"attachment; filename*=UTF-8''{name}", "cache-control": "no-store"}
         return StreamingResponse(_lines(served, found), media_type=LINES, headers=disposition)
 
-    @router.get(
-        "/tests/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.GivenWhenThen), **responses(401, 403, 404, 409, 410, 503, 504)},
-    )
+    @router.get("/tests/{workflow}/{id:path}", "read", models.GivenWhenThen, 404, 409, 410, 503, 504)
     async def test(
         workflow: Workflow, id: Id, at: Annotated[int, Query(ge=1, description="The position of an input.")]
     ) -> Response:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 
 from mainspring.app.hooks import Hook, Outcome
 from mainspring.app.internals import internals_of
 from mainspring.web import models
 from mainspring.web.asgi import headers_of
-from mainspring.web.problems import Problem, Refusal, responses
-from mainspring.web.served import Served, answer, routing, told
+from mainspring.web.problems import Problem, Refusal
+from mainspring.web.served import Router, Served, answer, told
 
 Name = Annotated[str, Path(description="The name of a hook, as the app declares it.", examples=["payments"])]
 PAYLOAD: Final[dict[str, Any]] = {
@@ -34,20 +34,14 @@ _REFUSALS: Final[dict[Outcome, tuple[int, str, str, str]]] = {
 }
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("webhooks")
+    router = Router(served, "webhooks")
 
-    @router.post(
-        "/hooks/{name}",
-        response_model=None,
-        responses={
-            200: told(models.HookTaken),
-            202: told(models.HookTaken, "Kept as a dead letter: it cannot be read."),
-            **responses(400, 401, 404, 413, 429, 503),
-        },
-        openapi_extra=PAYLOAD,
-    )
+    kept = {202: told(models.HookTaken, "Kept as a dead letter: it cannot be read.")}
+    refused = (400, 401, 404, 413, 429, 503)
+
+    @router.post("/hooks/{name}", None, models.HookTaken, *refused, openapi_extra=PAYLOAD, responses=kept)
     async def hook(request: Request, name: Name) -> Response:
         """Take what another service sends. Anything but 2xx says that nothing was kept, and to send it again."""
         found = internals_of(served.app).hooks.get(name)

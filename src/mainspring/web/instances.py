@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 
 from mainspring.analysis.stuck.awaited import awaited_of
@@ -24,13 +24,13 @@ from mainspring.views import InstanceInfo, StateInfo, Waiting, WaitingOutput
 from mainspring.web import models
 from mainspring.web.matching import ETAG, etag
 from mainspring.web.models import Asked
-from mainspring.web.problems import responses
 from mainspring.web.searching import Searched
-from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, fitting, page, routing, told
+from mainspring.web.served import PAGE, Actor, Id, Limit, Router, Served, Workflow, answer, fitting, page, told
 
 WAITING: Final = 100
 EVENTS_LOOKED_AT: Final = 20_000
 REASON_CHARACTERS: Final = 1_000
+INSTANCE: Final = told(InstanceInfo) | {"headers": ETAG}
 
 Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset"]
 
@@ -44,9 +44,9 @@ class Order(Asked):
     to: int | None = Field(default=None, ge=1, le=LARGEST, description="For reset: the position to go back to.")
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("instances")
+    router = Router(served, "instances")
     _finding(router, served)
     _looking(router, served)
     _waiting(router, served)
@@ -54,13 +54,8 @@ def routes(served: Served) -> APIRouter:
     return router
 
 
-def _finding(router: APIRouter, served: Served) -> None:
-    @router.get(
-        "/instances",
-        response_model=None,
-        dependencies=[served.needs("read")],
-        responses={200: told(models.InstancePage), **responses(401, 403, 422, 503)},
-    )
+def _finding(router: Router, served: Served) -> None:
+    @router.get("/instances", "read", models.InstancePage, 422, 503)
     async def instances(
         search: Searched,
         limit: Limit = PAGE,
@@ -77,25 +72,15 @@ def _finding(router: APIRouter, served: Served) -> None:
         return answer(models.InstancePage([served.shown(instance_view(row)) for row in found.rows], found.next))
 
 
-def _looking(router: APIRouter, served: Served) -> None:
-    app, read = served.app, [served.needs("read")]
+def _looking(router: Router, served: Served) -> None:
+    app = served.app
 
-    @router.get(
-        "/instances/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(InstanceInfo) | {"headers": ETAG}, **responses(401, 403, 404, 410, 503)},
-    )
+    @router.get("/instances/{workflow}/{id:path}", "read", INSTANCE, 404, 410, 503)
     async def instance(workflow: Workflow, id: Id) -> Response:
         """Return one instance. Its ETag says how far its stream goes, for the If-Match of what is sent to it."""
         return _found(served, (await loaded(app, workflow, id, events=0)).row)
 
-    @router.get(
-        "/streams/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.StreamPage), **responses(401, 403, 404, 410, 503)},
-    )
+    @router.get("/streams/{workflow}/{id:path}", "read", models.StreamPage, 404, 410, 503)
     async def stream(
         workflow: Workflow,
         id: Id,
@@ -111,12 +96,7 @@ def _looking(router: APIRouter, served: Served) -> None:
 
         return await page(ask, lambda row: served.shown(event_view(ref, row)), "position", checked_place(after), limit)
 
-    @router.get(
-        "/states/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(StateInfo) | {"headers": ETAG}, **responses(401, 403, 404, 409, 410, 503)},
-    )
+    @router.get("/states/{workflow}/{id:path}", "read", told(StateInfo) | {"headers": ETAG}, 404, 409, 410, 503)
     async def state(
         workflow: Workflow, id: Id, at: Annotated[int | None, Query(ge=1, description="As at this position.")] = None
     ) -> Response:
@@ -125,15 +105,10 @@ def _looking(router: APIRouter, served: Served) -> None:
         return answer(served.shown(found.view(), "state"), headers=etag(found.position) if at is None else None)
 
 
-def _waiting(router: APIRouter, served: Served) -> None:
-    app, read = served.app, [served.needs("read")]
+def _waiting(router: Router, served: Served) -> None:
+    app = served.app
 
-    @router.get(
-        "/waiting/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(Waiting), **responses(401, 403, 404, 410, 503)},
-    )
+    @router.get("/waiting/{workflow}/{id:path}", "read", Waiting, 404, 410, 503)
     async def waiting(workflow: Workflow, id: Id) -> Response:
         """Return what an instance waits for: inputs, commands, timers, children and tasks; the next hundred of each."""
         ref, store = Ref(workflow, id), internals_of(app).engine.store
@@ -155,30 +130,17 @@ def _waiting(router: APIRouter, served: Served) -> None:
         )
         return answer(found)
 
-    @router.get(
-        "/timers",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(list[WaitingOutput]), **responses(401, 403, 503)},
-    )
+    @router.get("/timers", "read", list[WaitingOutput], 503)
     async def timers(limit: Limit = PAGE) -> Response:
         """Return the timers of all instances, the next one first; not those that a worker is about to let fire."""
         claims = await internals_of(app).engine.store.timers(limit)
         return answer(fitting(served.shown(output_view(claim)) for claim in claims))
 
 
-def _operating(router: APIRouter, served: Served) -> None:
+def _operating(router: Router, served: Served) -> None:
     app = served.app
 
-    @router.post(
-        "/operations/{operation}/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=[served.needs("act")],
-        responses={
-            200: told(InstanceInfo) | {"headers": ETAG},
-            **responses(401, 403, 404, 409, 410, 422, 503),
-        },
-    )
+    @router.post("/operations/{operation}/{workflow}/{id:path}", "act", INSTANCE, 404, 409, 410, 422, 503)
     async def operate(
         operation: Annotated[Operation, Path(description="What is to be done.")],
         workflow: Workflow,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from msgspec import Raw, json
 from msgspec.structs import asdict, replace
 
@@ -18,8 +18,7 @@ from mainspring.errors import NoSuchNameError
 from mainspring.port.records import EDGE, DeadLetter
 from mainspring.web import models
 from mainspring.web.letter_kinds import kind_of
-from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, Actor, Limit, Served, answer, page, routing, told
+from mainspring.web.served import PAGE, Actor, Limit, Router, Served, answer, page
 
 LARGEST_ID: Final = 2**63 - 1
 
@@ -34,17 +33,12 @@ CORRECTION: Final[dict[str, Any]] = {
 }
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("dead letters")
-    app, read, act = served.app, [served.needs("read")], [served.needs("act")]
+    router = Router(served, "dead letters")
+    app = served.app
 
-    @router.get(
-        "/dead-letters",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.LetterPage), **responses(401, 403, 503)},
-    )
+    @router.get("/dead-letters", "read", models.LetterPage, 503)
     async def letters(
         limit: Limit = PAGE, after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0
     ) -> Response:
@@ -55,23 +49,12 @@ def routes(served: Served) -> APIRouter:
 
         return await page(ask, lambda each: _shown(served, each), "id", checked_place(after), limit)
 
-    @router.get(
-        "/dead-letters/{id}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.ShownLetter), **responses(401, 403, 404, 503)},
-    )
+    @router.get("/dead-letters/{id}", "read", models.ShownLetter, 404, 503)
     async def letter(id: LetterId) -> Response:
         """Return one dead letter."""
         return answer(_shown(served, await _letter(served, id)))
 
-    @router.post(
-        "/dead-letters/{id}/retry",
-        response_model=None,
-        dependencies=act,
-        responses={200: told(models.Settled), **responses(401, 403, 404, 409, 422, 503)},
-        openapi_extra=CORRECTION,
-    )
+    @router.post("/dead-letters/{id}/retry", "act", models.Settled, 404, 409, 422, 503, openapi_extra=CORRECTION)
     async def retry(request: Request, id: LetterId, actor: Actor, force: Force = False) -> Response:
         """Carry a dead letter out after all, as it is or corrected. `left` says that it is a dead letter still.
 
@@ -85,12 +68,7 @@ def routes(served: Served) -> APIRouter:
         await app.retry_dead_letter(id, message, actor=actor, force=force)
         return answer(models.Settled(id, bool(await internals_of(app).engine.store.dead_letters(1, 0, [id]))))
 
-    @router.delete(
-        "/dead-letters/{id}",
-        response_model=None,
-        dependencies=act,
-        responses={200: told(models.Settled), **responses(401, 403, 404, 409, 503)},
-    )
+    @router.delete("/dead-letters/{id}", "act", models.Settled, 404, 409, 503)
     async def discard(id: LetterId) -> Response:
         """Remove a dead letter for good."""
         await app.discard_dead_letter(id)

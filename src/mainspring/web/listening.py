@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from mainspring.app.given import LARGEST, checked_place
 from mainspring.errors import NoSuchInstanceError
 from mainspring.port.records import Ref
 from mainspring.web.instances import loaded
-from mainspring.web.problems import responses
-from mainspring.web.served import Served, routing
+from mainspring.web.served import Router, Served, told_as
 
 MEDIA_TYPE: Final = "text/event-stream"
 
@@ -21,20 +20,13 @@ EVENTS: Final = """\
 what was recorded since; the id is the last position, and given as `Last-Event-ID` the stream goes on behind it."""
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("live")
+    router = Router(served, "live")
 
-    @router.get(
-        "/live",
-        response_model=None,
-        response_class=StreamingResponse,
-        dependencies=[served.needs("read")],
-        responses={
-            200: {"description": EVENTS, "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}},
-            **responses(401, 403, 404, 410, 422, 503),
-        },
-    )
+    events = told_as(MEDIA_TYPE, description=EVENTS)
+
+    @router.get("/live", "read", events, 404, 410, 422, 503, response_class=StreamingResponse)
     async def live(
         instance: Annotated[
             str | None, Query(description="Only this instance; else the app as a whole.", examples=["Orders/o-1"])

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import ConfigDict, Field
 
 from mainspring.errors import MainspringError, SettingError
@@ -15,8 +15,7 @@ from mainspring.web import models
 from mainspring.web.letter_kinds import KIND_BYTES, kind_of
 from mainspring.web.letters import LARGEST_ID
 from mainspring.web.models import Asked
-from mainspring.web.problems import responses
-from mainspring.web.served import PIECE, Actor, Served, answer, routing, told
+from mainspring.web.served import PIECE, Actor, Router, Served, answer
 
 LOOKED_AT: Final = 10_000
 """How many dead letters are sorted into kinds, the oldest ones."""
@@ -40,26 +39,16 @@ class Order(Asked):
     force: bool = Field(default=False, description="Retry also what its instance has gone on without.")
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("dead letters")
+    router = Router(served, "dead letters")
 
-    @router.get(
-        "/dead-letter-kinds",
-        response_model=None,
-        dependencies=[served.needs("read")],
-        responses={200: told(models.LetterKinds), **responses(401, 403, 503)},
-    )
+    @router.get("/dead-letter-kinds", "read", models.LetterKinds, 503)
     async def kinds() -> Response:
         """Return what kinds of dead letters there are, the most frequent first, among the 10,000 oldest."""
         return answer(await _kinds(served))
 
-    @router.post(
-        "/dead-letter-operations/{operation}",
-        response_model=None,
-        dependencies=[served.needs("act")],
-        responses={200: told(models.ManySettled), **responses(401, 403, 409, 422, 503)},
-    )
+    @router.post("/dead-letter-operations/{operation}", "act", models.ManySettled, 409, 422, 503)
     async def operate(
         operation: Annotated[Operation, Path(description="What is to be done.")], order: Order, actor: Actor
     ) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any, Final, cast
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from msgspec import json
 
 from mainspring.app import Receipt
@@ -15,8 +15,7 @@ from mainspring.app.requests import request as requested
 from mainspring.web import models
 from mainspring.web.instances import loaded
 from mainspring.web.matching import Conditions
-from mainspring.web.problems import responses
-from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Id, Served, Workflow, answer, routing, told
+from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Id, Router, Served, Workflow, answer
 
 WAIT_SECONDS: Final = 30.0
 
@@ -36,18 +35,12 @@ FIELDS: Final[dict[str, Any]] = {
 }
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("messages")
-    app, inside, send_needed = served.app, internals_of(served.app), [served.needs("send")]
+    router = Router(served, "messages")
+    app = served.app
 
-    @router.post(
-        "/messages/{type}",
-        response_model=None,
-        dependencies=send_needed,
-        responses={200: told(models.Taken), **responses(401, 403, 404, 409, 410, 412, 413, 422, 503)},
-        openapi_extra=FIELDS,
-    )
+    @router.post("/messages/{type}", "send", models.Taken, 404, 409, 410, 412, 413, 422, 503, openapi_extra=FIELDS)
     async def send(
         request: Request, type: TypeName, actor: Actor, conditions: Conditions, id: MessageId = None
     ) -> Response:
@@ -59,13 +52,7 @@ def routes(served: Served) -> APIRouter:
         message = read_message(app, type, await request.body())
         return answer(_taken(await send_outside(inside, message, id=id, actor=actor, **conditions)))
 
-    @router.post(
-        "/events/{type}",
-        response_model=None,
-        dependencies=send_needed,
-        responses={200: told(models.Published), **responses(401, 403, 409, 413, 422, 503)},
-        openapi_extra=FIELDS,
-    )
+    @router.post("/events/{type}", "send", models.Published, 409, 413, 422, 503, openapi_extra=FIELDS)
     async def publish(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
         """Publish an event to every workflow that takes it."""
         message = read_message(app, type, await request.body())
@@ -73,11 +60,7 @@ def routes(served: Served) -> APIRouter:
         return answer(models.Published([_taken(receipt) for receipt in receipts]))
 
     @router.post(
-        "/requests/{type}",
-        response_model=None,
-        dependencies=send_needed,
-        responses={200: told(models.Replied), **responses(401, 403, 404, 409, 410, 412, 413, 422, 503, 504)},
-        openapi_extra=FIELDS,
+        "/requests/{type}", "send", models.Replied, 404, 409, 410, 412, 413, 422, 503, 504, openapi_extra=FIELDS
     )
     async def ask(
         request: Request,
@@ -92,12 +75,7 @@ def routes(served: Served) -> APIRouter:
         reply = await requested(inside, message, timeout=_seconds(wait), id=id, actor=actor, **conditions, outside=True)
         return answer(models.Replied(_document(served, reply)))
 
-    @router.get(
-        "/results/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=[served.needs("read")],
-        responses={200: told(models.Ended), **responses(401, 403, 404, 409, 410, 503, 504)},
-    )
+    @router.get("/results/{workflow}/{id:path}", "read", models.Ended, 404, 409, 410, 503, 504)
     async def result(workflow: Workflow, id: Id, wait: Wait = WAIT_SECONDS) -> Response:
         """Wait until an instance has ended, and return its result."""
         await loaded(app, workflow, id, events=0)

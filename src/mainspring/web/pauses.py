@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import ConfigDict, Field
 
 from mainspring.analysis.export.viewed_store import paused
@@ -12,8 +12,7 @@ from mainspring.app.pauses import with_waiting
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.models import Asked
-from mainspring.web.problems import responses
-from mainspring.web.served import Actor, Served, answer, routing, told
+from mainspring.web.served import Actor, Router, Served, answer
 
 What = Annotated[
     str, Path(description="What a handler takes, or a workflow, by its name.", examples=["handler:ChargeCard"])
@@ -28,32 +27,23 @@ class PauseOrder(Asked):
     reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("app")
-    pauses, act = served.app.pauses, [served.needs("act")]
-    changed: dict[int | str, dict[str, Any]] = {
-        200: told(models.PausesDocument),
-        **responses(401, 403, 404, 409, 422, 503),
-    }
+    router = Router(served, "app")
+    pauses = served.app.pauses
 
-    @router.get(
-        "/pauses",
-        response_model=None,
-        dependencies=[served.needs("read")],
-        responses={200: told(models.PausesDocument), **responses(401, 403, 503)},
-    )
+    @router.get("/pauses", "read", models.PausesDocument, 503)
     async def list_pauses() -> Response:
         """Return what is paused for all workers, by which actor, since when and why, and what can be paused."""
         return await _found(served)
 
-    @router.post("/pauses/{what:path}", response_model=None, dependencies=act, responses=changed)
+    @router.post("/pauses/{what:path}", "act", models.PausesDocument, 404, 409, 422, 503)
     async def pause(what: What, actor: Actor, order: PauseOrder | None = None) -> Response:
         """Let all workers begin nothing more of a handler or a workflow; they know within two seconds."""
         await pauses.pause(what, (order or PauseOrder()).reason, actor=actor)
         return await _found(served)
 
-    @router.delete("/pauses/{what:path}", response_model=None, dependencies=act, responses=changed)
+    @router.delete("/pauses/{what:path}", "act", models.PausesDocument, 404, 409, 422, 503)
     async def resume(what: What, actor: Actor) -> Response:
         """Resume it, with what has waited."""
         await pauses.resume(what, actor=actor)

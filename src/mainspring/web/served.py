@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, Unpack, get_args
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, Unpack, cast, get_args
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -11,7 +11,7 @@ from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from msgspec import DecodeError, Raw, Struct, json
 from msgspec.structs import astuple, replace
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from mainspring.analysis.diagram.mining import machine_of
 from mainspring.analysis.export.redaction import MARKER, Redaction
@@ -48,7 +48,7 @@ from mainspring.web.asgi import headers_of
 from mainspring.web.live import Live
 from mainspring.web.matching import refuse_conditions, unknown_conditions
 from mainspring.web.models import Page
-from mainspring.web.problems import Problem, Refusal, problem_of
+from mainspring.web.problems import Problem, Refusal, problem_of, responses
 from mainspring.web.slow import Slow
 
 SCHEMAS: Final = "#/components/schemas/"
@@ -67,6 +67,8 @@ R = TypeVar("R")
 P = TypeVar("P")
 V = TypeVar("V", bound=Struct)
 Ask: TypeAlias = Callable[[P, int], Awaitable[Sequence[R]]]
+Answering: TypeAlias = Callable[..., Awaitable[Response]]
+Decorator: TypeAlias = Callable[[Answering], Answering]
 
 audit = logger("mainspring.audit")
 
@@ -149,11 +151,6 @@ class Checked(APIRoute):
             return await answered(request)
 
         return checked
-
-
-def routing(tag: str) -> APIRouter:
-    """Return a router for routes of the API. They are taken as they are: included, each would be made a second time."""
-    return APIRouter(prefix="/api", tags=[tag], route_class=Checked)
 
 
 class Served:
@@ -250,6 +247,46 @@ class Served:
         return replace(view, **changed) if changed else view
 
 
+class Router:
+    """Routes of the API: each names the permission that it asks for, what it answers with, and its problems' statuses.
+
+    That the client may be unknown or not permitted need not be said. `options` are FastAPI's.
+    """
+
+    def __init__(self, served: Served, tag: str) -> None:
+        self._served = served
+        self._router = APIRouter(prefix="/api", tags=[tag], route_class=Checked)
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """To be taken as they are: included into another router, each would be made a second time."""
+        return self._router.routes
+
+    def get(self, path: str, needs: Permission | None, answered: Any, *problems: int, **options: Any) -> Decorator:
+        """Add a route that reads."""
+        return self._router.get(path, **self._described(needs, answered, problems, options))
+
+    def post(self, path: str, needs: Permission | None, answered: Any, *problems: int, **options: Any) -> Decorator:
+        """Add a route that does something."""
+        return self._router.post(path, **self._described(needs, answered, problems, options))
+
+    def delete(self, path: str, needs: Permission | None, answered: Any, *problems: int, **options: Any) -> Decorator:
+        """Add a route that ends or removes something."""
+        return self._router.delete(path, **self._described(needs, answered, problems, options))
+
+    def _described(
+        self, needs: Permission | None, answered: Any, problems: tuple[int, ...], options: dict[str, Any]
+    ) -> dict[str, Any]:
+        problems = problems if needs is None else (401, 403, *problems)
+        documented = cast("dict[str, Any]", answered) if isinstance(answered, dict) else told(answered)
+        return {
+            "response_model": None,
+            "dependencies": [] if needs is None else [self._served.needs(needs)],
+            **options,
+            "responses": {200: documented, **responses(*problems), **options.get("responses", {})},
+        }
+
+
 def path_of(request: Request) -> str:
     """Return the path of a request for a log: all of it, and nothing in it that could break a line."""
     return quote(request.scope["path"])
@@ -284,6 +321,11 @@ def told(answered: Any, description: str = "Successful Response") -> dict[str, A
     record = {"$ref": f"{SCHEMAS}{(listed[0] if listed else answered).__name__}"}
     schema = {"type": "array", "items": record} if listed else record
     return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def told_as(*media_types: str, description: str = "Successful Response") -> dict[str, Any]:
+    """Return how OpenAPI describes an answer that is a text in one of some formats."""
+    return {"description": description, "content": {media: {"schema": {"type": "string"}} for media in media_types}}
 
 
 def answer(view: Struct | Sequence[Struct], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

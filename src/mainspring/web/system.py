@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from mainspring.analysis.stuck.held import told_by
@@ -18,8 +18,7 @@ from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.port.workers import WorkerRow
 from mainspring.views import ScheduleInfo, Stats
 from mainspring.web import models
-from mainspring.web.problems import responses
-from mainspring.web.served import Actor, Served, answer, routing, told
+from mainspring.web.served import Actor, Router, Served, answer, told_as
 
 NEXT: Final = 5
 # As Prometheus asks for them.
@@ -28,17 +27,12 @@ EXPOSED: Final = ("text/plain", "application/openmetrics-text")
 ScheduleName = Annotated[str, Path(description="The name of a schedule.", examples=["nightly"])]
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("app")
-    app, read = served.app, [served.needs("read")]
+    router = Router(served, "app")
+    app = served.app
 
-    @router.get(
-        "/stats",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(Stats), **responses(401, 403, 503)},
-    )
+    @router.get("/stats", "read", Stats, 503)
     async def stats() -> Response:
         """Return how many instances there are by status, and how much waits; as of a moment ago.
 
@@ -46,50 +40,26 @@ def routes(served: Served) -> APIRouter:
         """
         return answer(await served.live.stats())
 
-    @router.get(
-        "/metrics",
-        response_model=None,
-        response_class=PlainTextResponse,
-        dependencies=read,
-        responses={
-            200: {"content": {media: {"schema": {"type": "string"}} for media in EXPOSED}},
-            **responses(401, 403, 409),
-        },
-    )
+    @router.get("/metrics", "read", told_as(*EXPOSED), 409, response_class=PlainTextResponse)
     async def metrics(request: Request) -> Response:
         """Return what Prometheus scrapes, where the app counts: `app.observe(metrics=True)`."""
         body, content_type = await exposition(app, request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type, "cache-control": "no-store"})
 
-    @router.get(
-        "/workflows",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(list[models.WorkflowDocument]), **responses(401, 403)},
-    )
+    @router.get("/workflows", "read", list[models.WorkflowDocument])
     async def workflows() -> Response:
         """Return the workflows of this app."""
         return answer(
             [_workflow(entry) for entry in internals_of(app).registry.entries() if not is_internal(entry.name)]
         )
 
-    @router.get(
-        "/workers",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(list[models.WorkerDocument]), **responses(401, 403, 503)},
-    )
+    @router.get("/workers", "read", list[models.WorkerDocument], 503)
     async def workers() -> Response:
         """Return the workers that are registered; one whose lease is over is about to be relieved."""
         store = internals_of(app).engine.store
         return answer([_worker(row, store.now_us()) for row in await store.workers()])
 
-    @router.get(
-        "/schedules",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(list[ScheduleInfo]), **responses(401, 403, 503)},
-    )
+    @router.get("/schedules", "read", list[ScheduleInfo], 503)
     async def schedules() -> Response:
         """Return what is sent by a calendar."""
         return answer(await app.schedules.list())
@@ -98,16 +68,16 @@ def routes(served: Served) -> APIRouter:
     return router
 
 
-def health(served: Served) -> APIRouter:
+def health(served: Served) -> Router:
     """Return the two routes that need no token: they say nothing but that all is well."""
-    router = routing("health")
+    router = Router(served, "health")
 
-    @router.get("/health", response_model=None, responses={200: told(models.Health)})
+    @router.get("/health", None, models.Health)
     async def healthy() -> Response:
         """Report that the process lives."""
         return answer(models.Health("ok"))
 
-    @router.get("/ready", response_model=None, responses={200: told(models.Health), **responses(503)})
+    @router.get("/ready", None, models.Health, 503)
     async def ready() -> Response:
         """Return True if the database answers."""
         await served.app.dead_letters(1)  # a question that costs nothing, however much there is
@@ -116,41 +86,35 @@ def health(served: Served) -> APIRouter:
     return router
 
 
-def _schedule_operations(router: APIRouter, served: Served) -> None:
-    schedules, act = served.app.schedules, [served.needs("act")]
-    changed = {200: told(list[ScheduleInfo]), **responses(401, 403, 404, 409, 422, 503)}
+def _schedule_operations(router: Router, served: Served) -> None:
+    schedules = served.app.schedules
 
-    @router.post("/schedules/{name}/pause", response_model=None, dependencies=act, responses=changed)
+    @router.post("/schedules/{name}/pause", "act", list[ScheduleInfo], 404, 409, 422, 503)
     async def pause(name: ScheduleName, actor: Actor) -> Response:
         """Let a schedule fire no more until it is resumed."""
         await schedules.pause(name, actor=actor)
         return answer(await schedules.list())
 
-    @router.post("/schedules/{name}/resume", response_model=None, dependencies=act, responses=changed)
+    @router.post("/schedules/{name}/resume", "act", list[ScheduleInfo], 404, 409, 422, 503)
     async def resume(name: ScheduleName, actor: Actor) -> Response:
         """Let a paused schedule fire again."""
         await schedules.resume(name, actor=actor)
         return answer(await schedules.list())
 
-    @router.delete("/schedules/{name}", response_model=None, dependencies=act, responses=changed)
+    @router.delete("/schedules/{name}", "act", list[ScheduleInfo], 404, 409, 422, 503)
     async def remove(name: ScheduleName, actor: Actor) -> Response:
         """Let a schedule fire no more, until it is declared differently or resumed. Take it out of the code as well."""
         await schedules.remove(name, actor=actor)
         return answer(await schedules.list())
 
-    @router.get(
-        "/schedules/{name}/next",
-        response_model=None,
-        dependencies=[served.needs("read")],
-        responses={200: told(models.NextTimes), **responses(401, 403, 404, 409, 422, 503)},
-    )
+    @router.get("/schedules/{name}/next", "read", models.NextTimes, 404, 409, 422, 503)
     async def next_times(
         name: ScheduleName, n: Annotated[int, Query(ge=1, le=MOST_NEXT, description="So many.")] = NEXT
     ) -> Response:
         """Return the next times of a schedule, as they would be if it were not paused."""
         return answer(models.NextTimes(name, await schedules.next(name, n)))
 
-    @router.post("/schedules/{name}/run", response_model=None, dependencies=act, responses=changed)
+    @router.post("/schedules/{name}/run", "act", list[ScheduleInfo], 404, 409, 422, 503)
     async def run(name: ScheduleName, actor: Actor) -> Response:
         """Let a schedule fire once, now."""
         await schedules.run_now(name, actor=actor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from msgspec.structs import asdict, replace
 from pydantic import ConfigDict, Field
 
@@ -17,8 +17,8 @@ from mainspring.views import Form, FormField, Task, TaskOutcome
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.models import Asked
-from mainspring.web.problems import Problem, Refusal, responses
-from mainspring.web.served import PAGE, Limit, Served, actor_of, answer, page, routing, told, who
+from mainspring.web.problems import Problem, Refusal
+from mainspring.web.served import PAGE, Limit, Router, Served, actor_of, answer, page, who
 
 TaskId = Annotated[str, Path(description="The id of a task.", examples=["ExpenseApproval/e-1/3"])]
 
@@ -60,24 +60,19 @@ class Handed(Asked):
     to: str = Field(min_length=1, examples=["bob"])
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("tasks")
+    router = Router(served, "tasks")
     _looking(router, served)
     _holding(router, served)
     _answering(router, served)
     return router
 
 
-def _looking(router: APIRouter, served: Served) -> None:
-    tasks, read = served.app.tasks, [served.needs("read")]
+def _looking(router: Router, served: Served) -> None:
+    tasks = served.app.tasks
 
-    @router.get(
-        "/tasks",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.TaskPage), **responses(401, 403, 404, 422, 503)},
-    )
+    @router.get("/tasks", "read", models.TaskPage, 404, 422, 503)
     async def listed(
         *,
         role: Annotated[list[str] | None, Query(description="What was asked of this role; may be repeated.")] = None,
@@ -96,12 +91,7 @@ def _looking(router: APIRouter, served: Served) -> None:
 
         return await page(ask, lambda task: _document(served, task), "id", after, limit)
 
-    @router.get(
-        "/tasks/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.TaskWithForms), **responses(401, 403, 404, 503)},
-    )
+    @router.get("/tasks/{id:path}", "read", models.TaskWithForms, 404, 503)
     async def task(id: TaskId) -> Response:
         """Return a task, whatever became of it, with the forms by which it is answered."""
         found = await tasks.get(id)
@@ -109,33 +99,27 @@ def _looking(router: APIRouter, served: Served) -> None:
         return answer(models.TaskWithForms(**asdict(_document(served, found)), forms=forms))
 
 
-def _holding(router: APIRouter, served: Served) -> None:
-    tasks, act = served.app.tasks, [served.needs("act")]
-    answered = {200: told(Task), **responses(401, 403, 404, 409, 422, 503)}
+def _holding(router: Router, served: Served) -> None:
+    tasks = served.app.tasks
 
-    @router.post("/task-claims/{id:path}", response_model=None, dependencies=act, responses=answered)
+    @router.post("/task-claims/{id:path}", "act", Task, 404, 409, 422, 503)
     async def claim(request: Request, id: TaskId) -> Response:
         """Claim a task, so that no other person works on it."""
         found = await tasks.claim(id, actor=_person(request), roles=await _roles(served, request, id))
         return answer(_document(served, found))
 
-    @router.delete("/task-claims/{id:path}", response_model=None, dependencies=act, responses=answered)
+    @router.delete("/task-claims/{id:path}", "act", Task, 404, 409, 422, 503)
     async def release(request: Request, id: TaskId) -> Response:
         """Give a task back."""
         return answer(_document(served, await tasks.release(id, actor=_person(request))))
 
-    @router.post("/task-delegations/{id:path}", response_model=None, dependencies=act, responses=answered)
+    @router.post("/task-delegations/{id:path}", "act", Task, 404, 409, 422, 503)
     async def delegate(request: Request, id: TaskId, handed: Handed) -> Response:
         """Hand a task to another person."""
         roles = await _roles(served, request, id)
         return answer(_document(served, await tasks.delegate(id, handed.to, actor=_person(request), roles=roles)))
 
-    @router.post(
-        "/task-picks",
-        response_model=None,
-        dependencies=act,
-        responses={200: told(list[Task]), **responses(401, 403, 409, 422, 503)},
-    )
+    @router.post("/task-picks", "act", list[Task], 409, 422, 503)
     async def pick(request: Request, picked: Picked) -> Response:
         """Claim the next unclaimed tasks of a role: of many who pick at once, no two get the same."""
         known = who(request)
@@ -154,16 +138,15 @@ async def _roles(served: Served, request: Request, id: str) -> tuple[str, ...]:
     return () if role is None else (role,)
 
 
-def _answering(router: APIRouter, served: Served) -> None:
-    tasks, act = served.app.tasks, [served.needs("act")]
-    answered = {200: told(TaskOutcome), **responses(401, 403, 404, 409, 422, 503)}
+def _answering(router: Router, served: Served) -> None:
+    tasks = served.app.tasks
 
     def outcome_of(outcome: TaskOutcome) -> Response:
         encoded = None if outcome.message is None else internals_of(served.app).registry.codec.encode(outcome.message)
         message = None if encoded is None else served.body(encoded.name, encoded.body)
         return answer(replace(outcome, message=message))
 
-    @router.post("/task-answers/{id:path}", response_model=None, dependencies=act, responses=answered)
+    @router.post("/task-answers/{id:path}", "act", TaskOutcome, 404, 409, 422, 503)
     async def complete(request: Request, id: TaskId, answered: Answered) -> Response:
         """Answer a task. A second answer gets the outcome of the first."""
         roles = await _roles(served, request, id)
@@ -171,7 +154,7 @@ def _answering(router: APIRouter, served: Served) -> None:
             await tasks.complete(id, answered.answer, answered.fields, actor=_person(request), roles=roles)
         )
 
-    @router.post("/task-rejections/{id:path}", response_model=None, dependencies=act, responses=answered)
+    @router.post("/task-rejections/{id:path}", "act", TaskOutcome, 404, 409, 422, 503)
     async def reject(request: Request, id: TaskId, rejected: Rejected) -> Response:
         """Say no: answer a task with the type that means no, and a reason."""
         roles, person = await _roles(served, request, id), _person(request)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from msgspec import Struct, json
 from msgspec.structs import asdict, replace
 from pydantic import ConfigDict, Field
@@ -35,6 +35,7 @@ from mainspring.engine.recording.walk import INPUTS, Happened, Journey, Moment, 
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow
 from mainspring.web import history_models as models
+from mainspring.web.access import Permission
 from mainspring.web.models import Asked
 from mainspring.web.opened import (
     Opened,
@@ -44,8 +45,7 @@ from mainspring.web.opened import (
     state_changed,
     state_shown,
 )
-from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Served, Workflow, answer, routing, told
+from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Router, Served, Workflow, answer
 
 At = Annotated[int | None, Query(ge=1, description="The step to which this position belongs; else the last one.")]
 
@@ -72,17 +72,11 @@ class Otherwise(Asked):
     ahead_days: float = Field(default=0, ge=0, le=DAYS_AHEAD, description="How far to look ahead, for timers.")
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("time travel")
-    read = [served.needs("read")]
+    router = Router(served, "time travel")
 
-    @router.get(
-        "/moments/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.MomentPage), **responses(401, 403, 404, 409, 410, 503, 504)},
-    )
+    @router.get("/moments/{workflow}/{id:path}", "read", models.MomentPage, 404, 409, 410, 503, 504)
     async def moments(
         *,
         workflow: Workflow,
@@ -98,12 +92,7 @@ def routes(served: Served) -> APIRouter:
         found = await opened(served, workflow, id, "walked through")
         return answer(await _page(served, found, after, limit, explained=explained))
 
-    @router.get(
-        "/explanations/{workflow}/{id:path}",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.ExplainedMoment), **responses(401, 403, 404, 409, 410, 503, 504)},
-    )
+    @router.get("/explanations/{workflow}/{id:path}", "read", models.ExplainedMoment, 404, 409, 410, 503, 504)
     async def explanation(workflow: Workflow, id: Id, at: At = None) -> Response:
         """Say why something was decided: the cases that matched, and what today's code decides.
 
@@ -113,12 +102,11 @@ def routes(served: Served) -> APIRouter:
         found.check(at)
         return answer(await _explained(served, found, at))
 
+    # Where fields are redacted, whether a guess changes anything would reveal whether it is right.
+    needed: Permission = "act" if served.redaction.fields else "read"
+
     @router.post(
-        "/counterfactuals/{workflow}/{id:path}",
-        response_model=None,
-        # Where fields are redacted, whether a guess changes anything would reveal whether it is right.
-        dependencies=[served.needs("act")] if served.redaction.fields else read,
-        responses={200: told(models.CounterfactualDocument), **responses(401, 403, 404, 409, 410, 422, 503, 504)},
+        "/counterfactuals/{workflow}/{id:path}", needed, models.CounterfactualDocument, 404, 409, 410, 422, 503, 504
     )
     async def otherwise(workflow: Workflow, id: Id, edit: Otherwise) -> Response:
         """Replace, insert or drop an input, and see how the story would have gone. Nothing is carried out."""

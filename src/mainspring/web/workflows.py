@@ -6,7 +6,7 @@ import sys
 from datetime import datetime
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -22,9 +22,9 @@ from mainspring.app.internals import internals_of
 from mainspring.app.search import filter_of
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.web import models
-from mainspring.web.problems import Problem, Refusal, responses
+from mainspring.web.problems import Problem, Refusal
 from mainspring.web.searching import Since, Until
-from mainspring.web.served import Served, answer, routing, told
+from mainspring.web.served import Router, Served, answer, told, told_as
 
 SAMPLE: Final = 1_000
 LARGEST_SAMPLE: Final = 100_000
@@ -45,27 +45,19 @@ class DrawnDiagram(Struct, frozen=True):
     diagram: Diagram
 
 
-def routes(served: Served) -> APIRouter:
+def routes(served: Served) -> Router:
     """Return them."""
-    router = routing("workflows")
+    router = Router(served, "workflows")
     _drawing(router, served)
     _reading(router, served)
     return router
 
 
-def _drawing(router: APIRouter, served: Served) -> None:
-    content = {media: {"schema": {"type": "string"}} for media in sorted(set(_MEDIA_TYPES.values()))}
-    drawn = told(DrawnDiagram)
+def _drawing(router: Router, served: Served) -> None:
+    document, pictures = told(DrawnDiagram), told_as(*sorted(set(_MEDIA_TYPES.values())))
+    drawn = {**document, "content": {**document["content"], **pictures["content"]}}
 
-    @router.get(
-        "/workflows/{name}/diagram",
-        response_model=None,
-        dependencies=[served.needs("read")],
-        responses={
-            200: {**drawn, "content": {**drawn["content"], **content}},
-            **responses(401, 403, 404, 422, 503, 504),
-        },
-    )
+    @router.get("/workflows/{name}/diagram", "read", drawn, 404, 422, 503, 504)
     async def diagram(
         *,
         name: Name,
@@ -88,15 +80,8 @@ def _drawing(router: APIRouter, served: Served) -> None:
         return Response(text, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
-def _reading(router: APIRouter, served: Served) -> None:
-    read = [served.needs("read")]
-
-    @router.get(
-        "/workflows/{name}/findings",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(models.FindingsDocument), **responses(401, 403, 404, 504)},
-    )
+def _reading(router: Router, served: Served) -> None:
+    @router.get("/workflows/{name}/findings", "read", models.FindingsDocument, 404, 504)
     async def findings(name: Name) -> Response:
         """Return what is wrong with a workflow, or may be, as far as its code and the app's wiring show."""
         entry_of(served, name)
@@ -108,12 +93,7 @@ def _reading(router: APIRouter, served: Served) -> None:
         ]
         return answer(models.FindingsDocument(name, [_finding(finding) for finding in report.findings], intended))
 
-    @router.get(
-        "/workflows/{name}/documentation",
-        response_model=None,
-        dependencies=read,
-        responses={200: told(Subject), **responses(401, 403, 404, 504)},
-    )
+    @router.get("/workflows/{name}/documentation", "read", Subject, 404, 504)
     async def documentation(name: Name) -> Response:
         """Return what is known of a workflow from its code: states, messages with fields, transitions, handlers."""
         entry = entry_of(served, name)
