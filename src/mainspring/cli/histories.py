@@ -12,7 +12,7 @@ from mainspring.app.histories import Held, History, held, kept_histories, read_h
 from mainspring.app.internals import internals_of
 from mainspring.app.search import Search, filter_of
 from mainspring.cli.failures import REFUSED, MisuseError, one_line, writing
-from mainspring.cli.loading import load_app, with_app
+from mainspring.cli.loading import connected, load_app
 from mainspring.cli.options import app_argument, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.searching import search_options
@@ -45,28 +45,24 @@ NAMED: Final = 10
 @search_options
 @json_option
 @app_argument
-@app_option
-def record(output: Path, limit: int, search: Search, as_json: bool, address: str) -> int:
+@connected
+async def record(app: Mainspring, output: Path, limit: int, search: Search, as_json: bool) -> int:
     """Keep streams in a file, as golden histories.
 
     They are for `mainspring verify`. Of each workflow the instances that began first are kept. The file holds what
     messages say, unsealed: keep none of production that may not be in your repository. What was erased, keeps no
     history or cannot be folded is left out, and named.
     """
-
-    async def use(app: Mainspring) -> int:
-        kept: list[History] = []
-        left_out: dict[str, str] = {}
-        for name in _workflows(app, search):
-            where = filter_of(**{**search, "workflow": name})
-            for row in await internals_of(app).engine.store.instances(where, limit):
-                await _keep(app, row, kept, left_out)
-        with writing(output):
-            write_histories(output, kept)
-        _write_kept(output, kept, left_out, as_json=as_json)
-        return 0
-
-    return with_app(address, use)
+    kept: list[History] = []
+    left_out: dict[str, str] = {}
+    for name in _workflows(app, search):
+        where = filter_of(**{**search, "workflow": name})
+        for row in await app.engine.store.instances(where, limit):
+            await _keep(app, row, kept, left_out)
+    with writing(output):
+        write_histories(output, kept)
+    _write_kept(output, kept, left_out, as_json=as_json)
+    return 0
 
 
 @click.command(

@@ -16,7 +16,7 @@ from mainspring.app.undelivered import undelivered_in
 from mainspring.app.viewing import letter_view
 from mainspring.cli.failures import REFUSED, NotFoundError
 from mainspring.cli.listing import LIMIT, PLACE
-from mainspring.cli.loading import with_app
+from mainspring.cli.loading import connected, with_app
 from mainspring.cli.options import actor_option, app_option, examples, given, json_option
 from mainspring.cli.output import clock, counted, visible, write_json, write_lines, write_table
 from mainspring.errors import MainspringError
@@ -36,52 +36,44 @@ def dead_letters() -> None:
 @click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
 @click.option("--after", type=PLACE, default=0, metavar="ID", help="Go on behind the last one seen.")
 @json_option
-@app_option
-def list_letters(limit: int, after: int, as_json: bool, address: str) -> None:
+@connected
+async def list_letters(app: Mainspring, limit: int, after: int, as_json: bool) -> None:
     """List dead letters, the oldest first."""
-
-    async def use(app: Mainspring) -> None:
-        letters = [letter_view(row) for row in await internals_of(app).engine.store.dead_letters(limit, after)]
-        if as_json:
-            write_lines(letters)
-        elif letters:
-            write_table(
-                ("id", "instance", "message", "time (UTC)", "attempts", "reason"),
-                [
-                    (
-                        str(letter.id),
-                        letter.instance,
-                        letter.type,
-                        clock(letter.time),
-                        str(letter.attempts),
-                        letter.reason,
-                    )
-                    for letter in letters
-                ],
-            )
-        if len(letters) == limit and not as_json:
-            click.echo(f"There may be more: --after {letters[-1].id}", err=True)
-        if not letters:
-            click.echo("There are no dead letters.", err=True)
-
-    with_app(address, use)
+    letters = [letter_view(row) for row in await app.engine.store.dead_letters(limit, after)]
+    if as_json:
+        write_lines(letters)
+    elif letters:
+        write_table(
+            ("id", "instance", "message", "time (UTC)", "attempts", "reason"),
+            [
+                (
+                    str(letter.id),
+                    letter.instance,
+                    letter.type,
+                    clock(letter.time),
+                    str(letter.attempts),
+                    letter.reason,
+                )
+                for letter in letters
+            ],
+        )
+    if len(letters) == limit and not as_json:
+        click.echo(f"There may be more: --after {letters[-1].id}", err=True)
+    if not letters:
+        click.echo("There are no dead letters.", err=True)
 
 
 @dead_letters.command("show", epilog=examples("mainspring dead-letters show 17"))
 @click.argument("id", type=int)
 @json_option
-@app_option
-def show_letter(id: int, as_json: bool, address: str) -> None:
+@connected
+async def show_letter(app: Mainspring, id: int, as_json: bool) -> None:
     """Show a dead letter whole: its message, why it could not be carried out, and its last error."""
-
-    async def use(app: Mainspring) -> None:
-        letter = await _letter(app, id)
-        if as_json:
-            write_json(letter_view(letter))
-        else:
-            _write_letter(letter, letter_view(letter, internals_of(app).registry.codec))
-
-    with_app(address, use)
+    letter = await _letter(app, id)
+    if as_json:
+        write_json(letter_view(letter))
+    else:
+        _write_letter(letter, letter_view(letter, app.registry.codec))
 
 
 def _write_letter(row: DeadLetter, letter: views.DeadLetter) -> None:
@@ -144,29 +136,25 @@ def retry_letters(
 @force_option
 @actor_option
 @json_option
-@app_option
-def edit_letter(id: int, body: str, force: bool, actor: str | None, as_json: bool, address: str) -> int:
+@connected
+async def edit_letter(app: Mainspring, id: int, body: str, force: bool, actor: str | None, as_json: bool) -> int:
     """Correct a dead letter's message and carry it out. JSON may be - for standard input.
 
     A corrected input is taken under its old id. A corrected command is recorded in its instance's stream as Resent,
     with an id and an idempotency key of its own; an instance that its failure has suspended goes on, unless it waits
     for something else too. Exit code 1 says that it is a dead letter still.
     """
-
-    async def use(app: Mainspring) -> int:
-        letter = await _letter(app, id)
-        text = given(body)
-        message = internals_of(app).registry.codec.decode_outside(letter.type, letter.type_version, text)
-        await app.retry_dead_letter(id, message, actor=actor, force=force)
-        still = await _still(app, id)
-        outcome = still or "corrected and retried"
-        if as_json:
-            write_json({"id": id, "done": still is None, "outcome": outcome})
-        else:
-            click.echo(f"dead letter {id}: {visible(outcome)}")
-        return REFUSED if still else 0
-
-    return with_app(address, use)
+    letter = await _letter(app, id)
+    text = given(body)
+    message = app.registry.codec.decode_outside(letter.type, letter.type_version, text)
+    await app.retry_dead_letter(id, message, actor=actor, force=force)
+    still = await _still(app, id)
+    outcome = still or "corrected and retried"
+    if as_json:
+        write_json({"id": id, "done": still is None, "outcome": outcome})
+    else:
+        click.echo(f"dead letter {id}: {visible(outcome)}")
+    return REFUSED if still else 0
 
 
 @dead_letters.command("discard", epilog=examples("mainspring dead-letters discard 17"))

@@ -14,7 +14,7 @@ from mainspring.app.given import LARGEST
 from mainspring.app.internals import internals_of
 from mainspring.app.search import Search, filter_of, found
 from mainspring.app.viewing import instance_view, output_view
-from mainspring.cli.loading import find, ref_of, shown_url, with_app
+from mainspring.cli.loading import connected, find, ref_of, shown_url, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import (
     STATUS_STYLES,
@@ -126,36 +126,32 @@ def _write_page(rows: list[InstanceInfo], as_json: bool, *, heading: bool) -> No
 @click.argument("identity", metavar="[ID]", required=False)
 @click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
 @json_option
-@app_option
-def timers(identity: str | None, limit: int, as_json: bool, address: str) -> None:
+@connected
+async def timers(app: Mainspring, identity: str | None, limit: int, as_json: bool) -> None:
     """List timers, the next one first.
 
     All of them, or those of the instance ID. A timer that is overdue waits for a worker.
     """
-
-    async def use(app: Mainspring) -> None:
-        store = internals_of(app).engine.store
-        ref = None if identity is None else ref_of(await find(app, identity))
-        timers = [output_view(claim) for claim in await store.outputs(ref, timers=True, limit=limit)]
-        if as_json:
-            write_lines(timers)
-        elif timers:
-            now = moment(store.now_us())
-            write_table(
-                ("instance", "due (UTC)", "that is", "key", "message"),
-                [
-                    (
-                        timer.instance,
-                        clock(timer.due),
-                        distance(timer.due, now),
-                        timer.key or "",
-                        f"{timer.type} {text_of(timer.message)}",
-                    )
-                    for timer in timers
-                ],
-                ["red" if timer.due < now else "" for timer in timers],
-            )
-        else:
-            click.echo(f"No timers wait in {shown_url(internals_of(app).url)}.", err=True)
-
-    with_app(address, use)
+    store = app.engine.store
+    ref = None if identity is None else ref_of(await find(app, identity))
+    timers = [output_view(claim) for claim in await store.outputs(ref, timers=True, limit=limit)]
+    if as_json:
+        write_lines(timers)
+    elif timers:
+        now = moment(store.now_us())
+        write_table(
+            ("instance", "due (UTC)", "that is", "key", "message"),
+            [
+                (
+                    timer.instance,
+                    clock(timer.due),
+                    distance(timer.due, now),
+                    timer.key or "",
+                    f"{timer.type} {text_of(timer.message)}",
+                )
+                for timer in timers
+            ],
+            ["red" if timer.due < now else "" for timer in timers],
+        )
+    else:
+        click.echo(f"No timers wait in {shown_url(app.url)}.", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import logging
 import os
@@ -21,6 +22,7 @@ from mainspring.app import Mainspring
 from mainspring.app.instance import Instance
 from mainspring.app.internals import internals_of
 from mainspring.cli.failures import DEBUG, MisuseError, NotFoundError, debugging
+from mainspring.cli.options import app_option
 from mainspring.engine.operations.pauses import FLEET
 from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import DamagedRecordError, InstancePurgedError, MainspringError, NoSuchInstanceError, visible
@@ -127,6 +129,17 @@ def with_app(address: str, use: Callable[[Mainspring], Awaitable[T]], seconds: f
 
     with _short_logs():
         return asyncio.run(connected())
+
+
+def connected(command: Callable[..., Awaitable[T]]) -> Callable[..., T]:
+    """Make a command of a function whose first parameter is an app: --app says which, and it is connected."""
+
+    @app_option
+    @functools.wraps(command)
+    def run(address: str, **options: Any) -> T:
+        return with_app(address, lambda app: command(app, **options))
+
+    return run
 
 
 @contextlib.contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from mainspring.app import Mainspring
-from mainspring.cli.loading import find, ref_of, with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.loading import connected, find, ref_of
+from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import visible, write_lines, write_table
 from mainspring.core.story import duration
 from mainspring.views import LogLine
@@ -18,8 +18,8 @@ STYLES = {"Faulted": "red", "Attempted": "yellow", "Failed": "red", "Suspended":
 @click.command(epilog=examples("mainspring log o-1", "mainspring log OrderFulfilment/o-1 --json"))
 @click.argument("identity", metavar="ID")
 @json_option
-@app_option
-def log(identity: str, as_json: bool, address: str) -> None:
+@connected
+async def log(app: Mainspring, identity: str, as_json: bool) -> None:
     """Show what happened to an instance, who did it, and how long it took.
 
     Started, Stepped, Faulted, Suspended, Resumed, Completed and so on, with the handler's attempt and duration for a
@@ -29,15 +29,11 @@ def log(identity: str, as_json: bool, address: str) -> None:
     `took` is the duration of the handler's attempt; `answered after` the time since the command, timer, task, child or
     fan-out was recorded that a line answers; `waited` how long a timer was due when it was taken.
     """
-
-    async def use(app: Mainspring) -> None:
-        lines = await app.instance_at(str(ref_of(await find(app, identity)))).log()
-        if as_json:
-            write_lines(lines)
-            return
-        write_table(COLUMNS, [_cells(line) for line in lines], [STYLES.get(line.what, "") for line in lines])
-
-    with_app(address, use)
+    lines = await app.instance_at(str(ref_of(await find(app, identity)))).log()
+    if as_json:
+        write_lines(lines)
+        return
+    write_table(COLUMNS, [_cells(line) for line in lines], [STYLES.get(line.what, "") for line in lines])
 
 
 def _cells(line: LogLine) -> tuple[str, ...]:

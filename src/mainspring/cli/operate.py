@@ -2,159 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import click
 
 from mainspring.app import Instance, Mainspring
-from mainspring.cli.loading import find, ref_of, with_app
-from mainspring.cli.options import actor_option, app_option, examples, json_option
+from mainspring.cli.loading import connected, find, ref_of
+from mainspring.cli.options import actor_option, examples, json_option
 from mainspring.cli.output import write_json
 
 DEFAULT_REASON = "by an operator"
 
+reason_option = click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
 
-@click.command(epilog=examples("mainspring suspend o-1 --reason 'the bank is down'"))
-@click.argument("identity", metavar="ID")
-@click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
-@actor_option
-@json_option
-@app_option
-def suspend(identity: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+
+def _operation(
+    *lines: str, options: Sequence[Callable[..., Any]] = ()
+) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
+    """Make a command of what is done to an instance: it says what became of it."""
+
+    def decorate(operation: Callable[..., Awaitable[None]]) -> click.Command:
+        @functools.wraps(operation)
+        async def operate(app: Mainspring, identity: str, as_json: bool, **given: Any) -> None:
+            instance = app.instance_at(str(ref_of(await find(app, identity))))
+            await operation(instance, **given)
+            row = await instance.row()
+            if as_json:
+                write_json(row)
+            else:
+                click.echo(f"{instance} is {row.status} (position {row.position})")
+
+        command: Any = connected(operate)
+        for option in (json_option, actor_option, *reversed(options), click.argument("identity", metavar="ID")):
+            command = option(command)
+        return click.command(epilog=examples(*lines))(command)
+
+    return decorate
+
+
+@_operation("mainspring suspend o-1 --reason 'the bank is down'", options=[reason_option])
+async def suspend(instance: Instance[Any, Any], reason: str, actor: str | None) -> None:
     """Stop an instance from taking inputs; they queue.
 
     What it has sent already is still carried out.
     """
-    _operate(address, identity, as_json, lambda instance: instance.suspend(reason, actor=actor))
+    await instance.suspend(reason, actor=actor)
 
 
-@click.command(epilog=examples("mainspring resume OrderFulfilment/o-1"))
-@click.argument("identity", metavar="ID")
-@actor_option
-@json_option
-@app_option
-def resume(identity: str, actor: str | None, as_json: bool, address: str) -> None:
+@_operation("mainspring resume OrderFulfilment/o-1")
+async def resume(instance: Instance[Any, Any], actor: str | None) -> None:
     """Let a suspended instance take inputs again.
 
     A running worker takes what has queued meanwhile.
     """
-    _operate(address, identity, as_json, lambda instance: instance.resume(actor=actor))
+    await instance.resume(actor=actor)
 
 
-@click.command(epilog=examples("mainspring retry OrderFulfilment/o-1 --actor ann"))
-@click.argument("identity", metavar="ID")
-@actor_option
-@json_option
-@app_option
-def retry(identity: str, actor: str | None, as_json: bool, address: str) -> None:
+@_operation("mainspring retry OrderFulfilment/o-1 --actor ann")
+async def retry(instance: Instance[Any, Any], actor: str | None) -> None:
     """Take the input that failed once more, after the cause was mended.
 
     If the cause was in the code, restart the workers with the new code first.
     """
-    _operate(address, identity, as_json, lambda instance: instance.retry(actor=actor))
+    await instance.retry(actor=actor)
 
 
-@click.command(epilog=examples("mainspring skip OrderFulfilment/o-1 --actor ann"))
-@click.argument("identity", metavar="ID")
-@actor_option
-@json_option
-@app_option
-def skip(identity: str, actor: str | None, as_json: bool, address: str) -> None:
+@_operation("mainspring skip OrderFulfilment/o-1 --actor ann")
+async def skip(instance: Instance[Any, Any], actor: str | None) -> None:
     """Pass over the input that failed, and go on.
 
     The stream keeps the input as Skipped; no decision is made on it. A first input, with which the stream would have
     begun, becomes a dead letter. Where a compensation failed, that one counts as done by hand, and the rest is undone.
     """
-    _operate(address, identity, as_json, lambda instance: instance.skip(actor=actor))
+    await instance.skip(actor=actor)
 
 
-@click.command(epilog=examples("mainspring cancel o-1 --reason 'the customer called' --actor ann"))
-@click.argument("identity", metavar="ID")
-@click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
-@actor_option
-@json_option
-@app_option
-def cancel(identity: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+@_operation("mainspring cancel o-1 --reason 'the customer called' --actor ann", options=[reason_option])
+async def cancel(instance: Instance[Any, Any], reason: str, actor: str | None) -> None:
     """End an instance from outside, and undo what it did.
 
     What no worker has begun to carry out is cancelled with it, its timers too. Steps with a compensation are undone,
     the latest first; until that is over the instance is compensating.
     """
-    _operate(address, identity, as_json, lambda instance: instance.cancel(reason, actor=actor))
+    await instance.cancel(reason, actor=actor)
 
 
-@click.command(epilog=examples("mainspring terminate o-1 --reason 'a test order' --actor ann"))
-@click.argument("identity", metavar="ID")
-@click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
-@actor_option
-@json_option
-@app_option
-def terminate(identity: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+@_operation("mainspring terminate o-1 --reason 'a test order' --actor ann", options=[reason_option])
+async def terminate(instance: Instance[Any, Any], reason: str, actor: str | None) -> None:
     """End an instance from outside at once, and undo nothing.
 
     What no worker has begun to carry out is cancelled with it, compensations too.
     """
-    _operate(address, identity, as_json, lambda instance: instance.terminate(reason, actor=actor))
+    await instance.terminate(reason, actor=actor)
 
 
-@click.command(
-    epilog=examples(
-        "mainspring reset o-1 --to 4 --reason 'the rate was wrong'", "mainspring show o-1 --at 4  # look first"
-    )
+@_operation(
+    "mainspring reset o-1 --to 4 --reason 'the rate was wrong'",
+    "mainspring show o-1 --at 4  # look first",
+    options=[
+        click.option(
+            "--to",
+            "version",
+            type=click.IntRange(1),
+            required=True,
+            metavar="POSITION",
+            help="Go back to this position of its stream.",
+        ),
+        reason_option,
+    ],
 )
-@click.argument("identity", metavar="ID")
-@click.option(
-    "--to",
-    "version",
-    type=click.IntRange(1),
-    required=True,
-    metavar="POSITION",
-    help="Go back to this position of its stream.",
-)
-@click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
-@actor_option
-@json_option
-@app_option
-def reset(identity: str, version: int, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+async def reset(instance: Instance[Any, Any], version: int, reason: str, actor: str | None) -> None:
     """Let an instance go back to an earlier position, as a new branch of its history.
 
     Nothing is removed from the stream: what is behind that position does not count any more. Timers are set anew, and a
     command that was answered only behind it is carried out again, under its old id.
     """
-    _operate(address, identity, as_json, lambda instance: instance.reset(version, reason, actor=actor))
+    await instance.reset(version, reason, actor=actor)
 
 
-@click.command(epilog=examples("mainspring migrate OrderFulfilment/o-1 --to 2 --actor ann"))
-@click.argument("identity", metavar="ID")
-@click.option(
-    "--to",
-    type=click.IntRange(1),
-    required=True,
-    metavar="WORKFLOW_VERSION",
-    help="The version of the workflow to go on under.",
+@_operation(
+    "mainspring migrate OrderFulfilment/o-1 --to 2 --actor ann",
+    options=[
+        click.option(
+            "--to",
+            type=click.IntRange(1),
+            required=True,
+            metavar="WORKFLOW_VERSION",
+            help="The version of the workflow to go on under.",
+        ),
+        click.option("--dry-run", is_flag=True, help="Only tell whether it could."),
+    ],
 )
-@click.option("--dry-run", is_flag=True, help="Only check whether it could.")
-@actor_option
-@json_option
-@app_option
-def migrate(identity: str, to: int, dry_run: bool, actor: str | None, as_json: bool, address: str) -> None:
+async def migrate(instance: Instance[Any, Any], to: int, dry_run: bool, actor: str | None) -> None:
     """Let an instance go on under another version of its workflow.
 
     The whole stream is folded by that version first. If that fails, or if something waits that it does not take, the
     reason is printed and nothing is changed.
     """
-    _operate(address, identity, as_json, lambda instance: instance.migrate(to, actor=actor, dry_run=dry_run))
-
-
-def _operate(address: str, identity: str, as_json: bool, act: Callable[[Instance[Any, Any]], Awaitable[None]]) -> None:
-    async def use(app: Mainspring) -> None:
-        instance = app.instance_at(str(ref_of(await find(app, identity))))
-        await act(instance)
-        row = await instance.row()
-        if as_json:
-            write_json(row)
-        else:
-            click.echo(f"{instance} is {row.status} (position {row.position})")
-
-    with_app(address, use)
+    await instance.migrate(to, actor=actor, dry_run=dry_run)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import click
 
 from mainspring.app import Mainspring
-from mainspring.app.internals import internals_of
-from mainspring.cli.loading import with_app
-from mainspring.cli.options import actor_option, app_option, examples, json_option
+from mainspring.cli.loading import connected
+from mainspring.cli.options import actor_option, examples, json_option
 from mainspring.cli.output import visible, write_lines, write_table
 from mainspring.cli.sources import REASON
 from mainspring.engine.operations.known_pauses import unread_pauses
@@ -32,22 +29,18 @@ def pauses() -> None:
 
 @pauses.command("list", epilog=examples("mainspring pauses list --json"))
 @json_option
-@app_option
-def list_pauses(as_json: bool, address: str) -> None:
+@connected
+async def list_pauses(app: Mainspring, as_json: bool) -> None:
     """List what is paused: by whom, since when, why, and how many messages wait for it."""
-
-    async def use(app: Mainspring) -> None:
-        found = await app.pauses.list()
-        if as_json:
-            write_lines(found)
-        elif found:
-            write_table(COLUMNS, [_cells(info) for info in found])
-        if (unread := await unread_pauses(internals_of(app).engine.store)) is not None:
-            click.echo(f"{visible(unread)} {WAY_OUT}", err=True)
-        elif not found:
-            click.echo("Nothing is paused.", err=True)
-
-    with_app(address, use)
+    found = await app.pauses.list()
+    if as_json:
+        write_lines(found)
+    elif found:
+        write_table(COLUMNS, [_cells(info) for info in found])
+    if (unread := await unread_pauses(app.engine.store)) is not None:
+        click.echo(f"{visible(unread)} {WAY_OUT}", err=True)
+    elif not found:
+        click.echo("Nothing is paused.", err=True)
 
 
 @pauses.command(
@@ -60,41 +53,35 @@ def list_pauses(as_json: bool, address: str) -> None:
 @click.option("--reason", default=REASON, show_default=True, help="Why.")
 @actor_option
 @json_option
-@app_option
-def pause(what: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+@connected
+async def pause(app: Mainspring, what: str, reason: str, actor: str | None, as_json: bool) -> None:
     """Let all workers begin nothing more of a handler or a workflow, until it is resumed.
 
     WHAT is the name of the message that the handler takes, or of the workflow; handler:NAME or workflow:NAME where both
     have it.
     """
-    _act(address, as_json, lambda app: app.pauses.pause(what, reason, actor=actor))
+    await app.pauses.pause(what, reason, actor=actor)
+    await _write_paused(app, as_json)
 
 
 @pauses.command(epilog=examples("mainspring pauses resume ChargeCard --actor ann"))
 @click.argument("what")
 @actor_option
 @json_option
-@app_option
-def resume(what: str, actor: str | None, as_json: bool, address: str) -> None:
+@connected
+async def resume(app: Mainspring, what: str, actor: str | None, as_json: bool) -> None:
     """Let a handler or a workflow that was paused go on, with what has waited."""
-
-    async def act(app: Mainspring) -> None:
-        if not await app.pauses.resume(what, actor=actor):
-            click.echo(f"{visible(what)} was not paused.", err=True)
-
-    _act(address, as_json, act)
+    if not await app.pauses.resume(what, actor=actor):
+        click.echo(f"{visible(what)} was not paused.", err=True)
+    await _write_paused(app, as_json)
 
 
-def _act(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[None]]) -> None:
-    async def use(app: Mainspring) -> None:
-        await act(app)
-        found = await app.pauses.list()
-        if as_json:
-            write_lines(found)
-        else:
-            click.echo(f"Paused now: {', '.join(visible(info.what) for info in found) or 'nothing'}")
-
-    with_app(address, use)
+async def _write_paused(app: Mainspring, as_json: bool) -> None:
+    found = await app.pauses.list()
+    if as_json:
+        write_lines(found)
+    else:
+        click.echo(f"Paused now: {', '.join(visible(info.what) for info in found) or 'nothing'}")
 
 
 def _cells(info: PauseInfo) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.cli.failures import REFUSED
-from mainspring.cli.loading import with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.loading import connected
+from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import counted, visible, write_json, write_lines, write_table
 from mainspring.views import Lag, ProjectionStatus
 
@@ -21,62 +21,50 @@ def projections() -> None:
 
 @projections.command("list", epilog=examples("mainspring projections list --json"))
 @json_option
-@app_option
-def list_projections(as_json: bool, address: str) -> None:
+@connected
+async def list_projections(app: Mainspring, as_json: bool) -> None:
     """List read models, and how far each is behind."""
-
-    async def use(app: Mainspring) -> None:
-        found = await app.projections.list()
-        if as_json:
-            write_lines(found)
-        elif found:
-            write_table(
-                ("projection", "version", "behind", "error"),
-                [(each.name, _version(each), _behind(each), _error(each)) for each in found],
-                ["red" if each.stopped else "" for each in found],
-            )
-        else:
-            click.echo("There are no projections.", err=True)
-
-    with_app(address, use)
+    found = await app.projections.list()
+    if as_json:
+        write_lines(found)
+    elif found:
+        write_table(
+            ("projection", "version", "behind", "error"),
+            [(each.name, _version(each), _behind(each), _error(each)) for each in found],
+            ["red" if each.stopped else "" for each in found],
+        )
+    else:
+        click.echo("There are no projections.", err=True)
 
 
 @projections.command(epilog=examples("mainspring projections show open_orders"))
 @click.argument("name")
 @json_option
-@app_option
-def show(name: str, as_json: bool, address: str) -> int:
+@connected
+async def show(app: Mainspring, name: str, as_json: bool) -> int:
     """Show one read model: its generations, and what stopped it. Exit code 1 says that something did."""
-
-    async def use(app: Mainspring) -> int:
-        status = await app.projections(name).status()
-        if as_json:
-            write_json(status)
-        else:
-            _write(status)
-        return REFUSED if status.stopped else 0
-
-    return with_app(address, use)
+    status = await app.projections(name).status()
+    if as_json:
+        write_json(status)
+    else:
+        _write(status)
+    return REFUSED if status.stopped else 0
 
 
 @projections.command(epilog=examples("mainspring projections rebuild open_orders"))
 @click.argument("name")
 @json_option
-@app_option
-def rebuild(name: str, as_json: bool, address: str) -> None:
+@connected
+async def rebuild(app: Mainspring, name: str, as_json: bool) -> None:
     """Fill a read model from the beginning of the feed, beside the live one, and swap when it has caught up.
 
     A worker does it; `mainspring projections show NAME` tells how far it is.
     """
-
-    async def use(app: Mainspring) -> None:
-        generation = await app.projections(name).rebuild()
-        if as_json:
-            write_json({"name": name, "generation": generation})
-        else:
-            click.echo(f"{visible(name)}: generation {generation} will be built by a worker")
-
-    with_app(address, use)
+    generation = await app.projections(name).rebuild()
+    if as_json:
+        write_json({"name": name, "generation": generation})
+    else:
+        click.echo(f"{visible(name)}: generation {generation} will be built by a worker")
 
 
 def _version(status: ProjectionStatus) -> str:

@@ -12,9 +12,8 @@ import click
 from msgspec.structs import asdict
 
 from mainspring.app import Mainspring
-from mainspring.app.internals import internals_of
-from mainspring.cli.loading import shown_url, with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.loading import connected, shown_url
+from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import counted, write_json
 from mainspring.views import PurgeReport
 
@@ -61,15 +60,15 @@ class Age(click.ParamType[timedelta]):
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-@app_option
-def purge(
+@connected
+async def purge(
+    app: Mainspring,
     older_than: timedelta,
     workflow: str | None,
     dry_run: bool,
     archive: Path | None,
     yes: bool,
     as_json: bool,
-    address: str,
 ) -> None:
     """Remove the streams of instances that ended long ago.
 
@@ -79,28 +78,22 @@ def purge(
 
     It works in small batches beside running workers. End it at any time: what it has begun, the next purge ends.
     """
-
-    async def use(app: Mainspring) -> None:
-        if not dry_run and not yes and sys.stdin.isatty():
-            would = await app.purge(older_than=older_than, workflow=workflow, dry_run=True)
-            where = "without an archive" if archive is None else f"after writing them to {archive}"
-            click.confirm(
-                f"Remove {_told(would)} from {shown_url(internals_of(app).url)}, {where}?", abort=True, err=True
-            )
-        line = Line()
-        try:
-            report = await app.purge(
-                older_than=older_than, workflow=workflow, dry_run=dry_run, archive=archive, progress=line.show
-            )
-        finally:
-            line.end()
-        if as_json:
-            write_json({"dry_run": dry_run, **asdict(report)})
-        else:
-            archived = f", {counted(report.archived, 'event')} archived" if archive is not None and not dry_run else ""
-            click.echo(f"{'would purge' if dry_run else 'purged'} {_told(report)}{archived}")
-
-    with_app(address, use)
+    if not dry_run and not yes and sys.stdin.isatty():
+        would = await app.purge(older_than=older_than, workflow=workflow, dry_run=True)
+        where = "without an archive" if archive is None else f"after writing them to {archive}"
+        click.confirm(f"Remove {_told(would)} from {shown_url(app.url)}, {where}?", abort=True, err=True)
+    line = Line()
+    try:
+        report = await app.purge(
+            older_than=older_than, workflow=workflow, dry_run=dry_run, archive=archive, progress=line.show
+        )
+    finally:
+        line.end()
+    if as_json:
+        write_json({"dry_run": dry_run, **asdict(report)})
+    else:
+        archived = f", {counted(report.archived, 'event')} archived" if archive is not None and not dry_run else ""
+        click.echo(f"{'would purge' if dry_run else 'purged'} {_told(report)}{archived}")
 
 
 class Line:

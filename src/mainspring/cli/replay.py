@@ -18,8 +18,8 @@ from mainspring.analysis.replay.travel import travel
 from mainspring.app import Mainspring
 from mainspring.app.internals import internals_of
 from mainspring.cli.failures import REFUSED, MisuseError
-from mainspring.cli.loading import find, ref_of, with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.loading import connected, find, ref_of
+from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import visible, write_json
 from mainspring.cli.show import NO_EVENTS
 from mainspring.core.difference import diff
@@ -56,8 +56,8 @@ MARGIN: Final = 7
 @click.option("--to", "last", type=click.IntRange(1), metavar="POSITION", help="Up to this position.")
 @click.option("--at", type=click.IntRange(1), metavar="POSITION", help="Only the step to which this position belongs.")
 @json_option
-@app_option
-def replay(identity: str, first: int, last: int | None, at: int | None, as_json: bool, address: str) -> int:
+@connected
+async def replay(app: Mainspring, identity: str, first: int, last: int | None, at: int | None, as_json: bool) -> int:
     """Walk through a stream: what every event made of the state, and the case.
 
     ID is Workflow/id; the id alone will do if only one workflow has it. Each input stands with what was decided for it.
@@ -66,25 +66,21 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
 
     Exit code 1 says that today's code cannot read or fold all of it.
     """
-
-    async def use(app: Mainspring) -> int:
-        instance = await opened(app, identity, "replayed")
-        begin, end = (at, at) if at is not None else (first, last)
-        instance.check(begin if end is None else max(begin, end))
-        if not as_json:
-            click.secho(f"{instance.ref}: {instance.row.status}, position {instance.row.version}", bold=True)
-            if not instance.row.version:
-                click.echo(NO_EVENTS)
-                if instance.row.error is not None:
-                    click.secho(f"{instance.row.status}: {visible(instance.row.error)}", fg="red")
-        async for moment in travel(internals_of(app).engine.store, instance.entry, instance.ref, begin, end):
-            if isinstance(moment, Stopped):
-                _write_stopped(moment, as_json=as_json)
-                return REFUSED
-            _write_moment(instance.entry, moment, as_json=as_json)
-        return 0
-
-    return with_app(address, use)
+    instance = await opened(app, identity, "replayed")
+    begin, end = (at, at) if at is not None else (first, last)
+    instance.check(begin if end is None else max(begin, end))
+    if not as_json:
+        click.secho(f"{instance.ref}: {instance.row.status}, position {instance.row.version}", bold=True)
+        if not instance.row.version:
+            click.echo(NO_EVENTS)
+            if instance.row.error is not None:
+                click.secho(f"{instance.row.status}: {visible(instance.row.error)}", fg="red")
+    async for moment in travel(app.engine.store, instance.entry, instance.ref, begin, end):
+        if isinstance(moment, Stopped):
+            _write_stopped(moment, as_json=as_json)
+            return REFUSED
+        _write_moment(instance.entry, moment, as_json=as_json)
+    return 0
 
 
 @click.command(
@@ -97,8 +93,8 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
 @click.argument("identity", metavar="ID")
 @click.option("--at", type=click.IntRange(1), metavar="POSITION", help="The step to which this position belongs.")
 @json_option
-@app_option
-def explain(identity: str, at: int | None, as_json: bool, address: str) -> int:
+@connected
+async def explain(app: Mainspring, identity: str, at: int | None, as_json: bool) -> int:
     """Say why an instance decided as it did, with the cases that matched.
 
     ID is Workflow/id; the id alone will do if only one workflow has it. Without --at, the last input that counts is
@@ -106,27 +102,23 @@ def explain(identity: str, at: int | None, as_json: bool, address: str) -> int:
     their lines. decide is run once more in the recorded state, where it can do nothing but decide. Guards that said no
     are named. What was recorded stays the truth: where today's code decides otherwise, that is said.
     """
-
-    async def use(app: Mainspring) -> int:
-        instance = await opened(app, identity, "explained")
-        instance.check(at)
-        found: Moment | None = None
-        async for moment in travel(internals_of(app).engine.store, instance.entry, instance.ref, at or 1, at):
-            if isinstance(moment, Stopped):
-                _write_stopped(moment, as_json=as_json)
-                return REFUSED
-            counts = moment.is_step and not moment.abandoned
-            found = moment if counts or at is not None else found
-        explanation = None if found is None else explained(instance.entry, found)
-        if found is None or explanation is None:
-            raise MisuseError(_nothing_decided(instance, found))
-        if as_json:
-            write_json({"instance": str(instance.ref), **_step_document(instance.entry, found, explanation)})
-        else:
-            _write_explanation(instance, found, explanation)
-        return 0
-
-    return with_app(address, use)
+    instance = await opened(app, identity, "explained")
+    instance.check(at)
+    found: Moment | None = None
+    async for moment in travel(app.engine.store, instance.entry, instance.ref, at or 1, at):
+        if isinstance(moment, Stopped):
+            _write_stopped(moment, as_json=as_json)
+            return REFUSED
+        counts = moment.is_step and not moment.abandoned
+        found = moment if counts or at is not None else found
+    explanation = None if found is None else explained(instance.entry, found)
+    if found is None or explanation is None:
+        raise MisuseError(_nothing_decided(instance, found))
+    if as_json:
+        write_json({"instance": str(instance.ref), **_step_document(instance.entry, found, explanation)})
+    else:
+        _write_explanation(instance, found, explanation)
+    return 0
 
 
 class Instance(NamedTuple):

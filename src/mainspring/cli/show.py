@@ -17,9 +17,9 @@ from mainspring.app.commands import command
 from mainspring.app.internals import internals_of
 from mainspring.app.states import State, checked_version, entry_of, state_at
 from mainspring.app.viewing import direction_of, event_view, input_view, instance_view, kind_of, output_view
-from mainspring.cli.failures import MisuseError
-from mainspring.cli.loading import find, ref_of, with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.failures import REFUSED, MisuseError
+from mainspring.cli.loading import connected, find, ref_of
+from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import (
     clock,
     counted,
@@ -61,67 +61,59 @@ NO_EVENTS = "no events: its first input was not taken, and a stream begins with 
 @click.option("--at", type=click.IntRange(1), metavar="POSITION", help="As it was at this position of its stream.")
 @click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N events.")
 @json_option
-@app_option
-def show(identity: str, at: int | None, last: int | None, as_json: bool, address: str) -> None:
+@connected
+async def show(app: Mainspring, identity: str, at: int | None, last: int | None, as_json: bool) -> None:
     """Show an instance: its stream, its state, and what it waits for.
 
     ID is Workflow/id; the id alone will do if only one workflow has it.
     """
-
-    async def use(app: Mainspring) -> None:
-        store = internals_of(app).engine.store
-        loaded = await find(app, identity)
-        ref, entry = ref_of(loaded), entry_of(app, loaded)
-        end = _checked(loaded, at)
-        after = max(0, end - last) if last is not None else 0
-        rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
-        state = await state_at(app, loaded, at)
-        nothing = Waiting([], [], [], [], 0, [], [])
-        waiting, tasks = (nothing, ()) if at is not None else await _waiting(app, loaded.row)
-        if as_json:
-            write_json(_document(loaded.row, rows, state, waiting))
-            return
-        _write_head(loaded.row, end)
-        write_stream(ref, entry, rows)
-        if loaded.snapshot is not None and loaded.snapshot.is_all:
-            click.echo("Its history is not kept: these are the messages that it took, and what is still to be done.")
-        _write_state(state)
-        _write_waiting(waiting, tasks, moment(store.now_us()))
-        if at is None and loaded.row.status == "suspended":
-            why = [row async for row in while_suspended(store, ref, loaded.row.version)]
-            if not loaded.row.version:
-                click.echo(f"\nIt has stood still since {clock(moment(loaded.row.updated_us))} (UTC).", nl=False)
-            failed = {row.cause for row in why if row.cause is not None}
-            _write_advice(loaded.row, waiting, [one async for one in letters_behind(store, ref, failed)], why)
-
-    with_app(address, use)
+    store = app.engine.store
+    loaded = await find(app, identity)
+    ref, entry = ref_of(loaded), entry_of(app, loaded)
+    end = _checked(loaded, at)
+    after = max(0, end - last) if last is not None else 0
+    rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
+    state = await state_at(app, loaded, at)
+    nothing = Waiting([], [], [], [], 0, [], [])
+    waiting, tasks = (nothing, ()) if at is not None else await _waiting(app, loaded.row)
+    if as_json:
+        write_json(_document(loaded.row, rows, state, waiting))
+        return
+    _write_head(loaded.row, end)
+    write_stream(ref, entry, rows)
+    if loaded.snapshot is not None and loaded.snapshot.is_all:
+        click.echo("Its history is not kept: these are the messages that it took, and what is still to be done.")
+    _write_state(state)
+    _write_waiting(waiting, tasks, moment(store.now_us()))
+    if at is None and loaded.row.status == "suspended":
+        why = [row async for row in while_suspended(store, ref, loaded.row.version)]
+        if not loaded.row.version:
+            click.echo(f"\nIt has stood still since {clock(moment(loaded.row.updated_us))} (UTC).", nl=False)
+        failed = {row.cause for row in why if row.cause is not None}
+        _write_advice(loaded.row, waiting, [one async for one in letters_behind(store, ref, failed)], why)
 
 
 @click.command(epilog=examples("mainspring state o-1", "mainspring state OrderFulfilment/o-1 --at 4 --json"))
 @click.argument("identity", metavar="ID")
 @click.option("--at", type=click.IntRange(1), metavar="POSITION", help="As it was at this position of its stream.")
 @json_option
-@app_option
-def state(identity: str, at: int | None, as_json: bool, address: str) -> int:
+@connected
+async def state(app: Mainspring, identity: str, at: int | None, as_json: bool) -> int:
     """Show the state of an instance.
 
     ID is Workflow/id; the id alone will do if only one workflow has it. Exit code 1 says that there is no state to be
     had, because this app cannot read the stream.
     """
-
-    async def use(app: Mainspring) -> State:
-        loaded = await find(app, identity)
-        _checked(loaded, at)
-        found = await state_at(app, loaded, at)
-        if as_json:
-            write_json({"instance": str(ref_of(loaded)), **asdict(found.view())})
-        elif found.problem is None:
-            click.echo(visible(repr(found.value)))
-        else:
-            click.echo(visible(found.problem), err=True)
-        return found
-
-    return 0 if with_app(address, use).problem is None else 1
+    loaded = await find(app, identity)
+    _checked(loaded, at)
+    found = await state_at(app, loaded, at)
+    if as_json:
+        write_json({"instance": str(ref_of(loaded)), **asdict(found.view())})
+    elif found.problem is None:
+        click.echo(visible(repr(found.value)))
+    else:
+        click.echo(visible(found.problem), err=True)
+    return 0 if found.problem is None else REFUSED
 
 
 # ---- reading

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import click
@@ -11,8 +10,8 @@ from mainspring.app import Mainspring
 from mainspring.app.internals import internals_of
 from mainspring.app.services import Source
 from mainspring.cli.failures import NotFoundError
-from mainspring.cli.loading import with_app
-from mainspring.cli.options import actor_option, app_option, examples, json_option
+from mainspring.cli.loading import connected
+from mainspring.cli.options import actor_option, examples, json_option
 from mainspring.cli.output import visible, write_json, write_lines, write_table
 from mainspring.errors import told
 
@@ -26,21 +25,17 @@ def sources() -> None:
 
 @sources.command("list", epilog=examples("mainspring sources list --json"))
 @json_option
-@app_option
-def list_sources(as_json: bool, address: str) -> None:
+@connected
+async def list_sources(app: Mainspring, as_json: bool) -> None:
     """List sources: their brokers, and how many messages wait there."""
-
-    async def use(app: Mainspring) -> None:
-        found = [await _document(source) for source in internals_of(app).services.sources.values()]
-        if as_json:
-            write_lines(found)
-        elif found:
-            columns = ("name", "broker", "address", "group", "status", "lag")
-            write_table(columns, [tuple(visible(_shown(each, column)) for column in columns) for each in found])
-        if not found:
-            click.echo("This app has no sources.", err=True)
-
-    with_app(address, use)
+    found = [await _document(source) for source in app.services.sources.values()]
+    if as_json:
+        write_lines(found)
+    elif found:
+        columns = ("name", "broker", "address", "group", "status", "lag")
+        write_table(columns, [tuple(visible(_shown(each, column)) for column in columns) for each in found])
+    if not found:
+        click.echo("This app has no sources.", err=True)
 
 
 @sources.command(epilog=examples('mainspring sources pause orders --reason "the warehouse moves" --actor ann'))
@@ -48,35 +43,39 @@ def list_sources(as_json: bool, address: str) -> None:
 @click.option("--reason", default=REASON, show_default=True, help="Why.")
 @actor_option
 @json_option
-@app_option
-def pause(name: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+@connected
+async def pause(app: Mainspring, name: str, reason: str, actor: str | None, as_json: bool) -> None:
     """Let a source take nothing more, in all workers, until it is resumed. What waits stays at its broker."""
-    _act(address, name, as_json, lambda source: source.pause(reason, actor=actor))
+    source = _source(app, name)
+    await source.pause(reason, actor=actor)
+    await _write_status(source, as_json)
 
 
 @sources.command(epilog=examples("mainspring sources resume orders"))
 @click.argument("name")
 @json_option
-@app_option
-def resume(name: str, as_json: bool, address: str) -> None:
+@connected
+async def resume(app: Mainspring, name: str, as_json: bool) -> None:
     """Let a source that was paused go on."""
-    _act(address, name, as_json, lambda source: source.resume())
+    source = _source(app, name)
+    await source.resume()
+    await _write_status(source, as_json)
 
 
-def _act(address: str, name: str, as_json: bool, act: Callable[[Source], Awaitable[None]]) -> None:
-    async def use(app: Mainspring) -> None:
-        source = internals_of(app).services.sources.get(name)
-        if source is None:
-            known = ", ".join(internals_of(app).services.sources) or "none"
-            raise NotFoundError(f"There is no source {name}. This app has: {known}.")
-        await act(source)
-        document = await _document(source)
-        if as_json:
-            write_json(document)
-        else:
-            click.echo(f"{name} is {document['status']}")
+def _source(app: Mainspring, name: str) -> Source:
+    source = app.services.sources.get(name)
+    if source is None:
+        known = ", ".join(app.services.sources) or "none"
+        raise NotFoundError(f"There is no source {name}. This app has: {known}.")
+    return source
 
-    with_app(address, use)
+
+async def _write_status(source: Source, as_json: bool) -> None:
+    document = await _document(source)
+    if as_json:
+        write_json(document)
+    else:
+        click.echo(f"{document['name']} is {document['status']}")
 
 
 async def _document(source: Source) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from mainspring.app import Mainspring
 from mainspring.app.tasks import MOST_PICKED, PAGE
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.listing import LIMIT
-from mainspring.cli.loading import with_app
-from mainspring.cli.options import F, actor_option, app_option, examples, given, json_option
+from mainspring.cli.loading import connected
+from mainspring.cli.options import actor_option, examples, given, json_option
 from mainspring.cli.output import visible, write_json, write_lines, write_table
 from mainspring.views import Task, TaskOutcome
 
@@ -38,43 +38,42 @@ def tasks() -> None:
 @click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
 @click.option("--after", metavar="ID", help="Go on behind the last one seen.")
 @json_option
-@app_option
-def list_tasks(as_json: bool, address: str, **where: Any) -> None:
+@connected
+async def list_tasks(app: Mainspring, as_json: bool, **where: Any) -> None:
     """List open tasks, the next due first."""
-
-    async def use(app: Mainspring) -> None:
-        _write(await app.tasks.list(role=where.pop("roles"), **where), as_json)
-
-    with_app(address, use)
+    _write(await app.tasks.list(role=where.pop("roles"), **where), as_json)
 
 
 @tasks.command("show", epilog=examples("mainspring tasks show Expenses/e-1/3"))
 @click.argument("id")
 @json_option
-@app_option
-def show_task(id: str, as_json: bool, address: str) -> None:
+@connected
+async def show_task(app: Mainspring, id: str, as_json: bool) -> None:
     """Show a task with its forms: which messages answer it, and their fields."""
-
-    async def use(app: Mainspring) -> None:
-        task, forms = await app.tasks.get(id), await app.tasks.forms(id)
-        if as_json:
-            write_json(asdict(task) | {"forms": forms})
-            return
-        for name, value in asdict(task).items():
-            if value not in (None, (), {}):
-                click.echo(f"{name + ':':13}{visible(_text(value))}")
-        for form in forms:
-            fields = ", ".join(f"{f.name}{'' if f.required else '?'}" for f in form.fields)
-            click.echo(f"{'form:':13}{form.answer}({visible(fields)})")
-
-    with_app(address, use)
+    task, forms = await app.tasks.get(id), await app.tasks.forms(id)
+    if as_json:
+        write_json(asdict(task) | {"forms": forms})
+        return
+    for name, value in asdict(task).items():
+        if value not in (None, (), {}):
+            click.echo(f"{name + ':':13}{visible(_text(value))}")
+    for form in forms:
+        fields = ", ".join(f"{f.name}{'' if f.required else '?'}" for f in form.fields)
+        click.echo(f"{'form:':13}{form.answer}({visible(fields)})")
 
 
-def _operation(name: str, example: str) -> Callable[[F], F]:
-    """Make a command that changes a task's holder and says who holds it then."""
+def _filled_in(_context: click.Context, _parameter: click.Parameter, text: str) -> dict[str, Any]:
+    try:
+        return json.decode(given(text), type=dict[str, Any])
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise MisuseError(f"The fields are no JSON object ({error}). Write them as '{{\"name\": value}}'.") from None
 
-    def decorate(function: F) -> F:
-        return cast("F", tasks.command(name, epilog=examples(example))(app_option(json_option(function))))
+
+def _operation(name: str, example: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
+    """Make a command of what is done to tasks."""
+
+    def decorate(operation: Callable[..., Awaitable[None]]) -> click.Command:
+        return tasks.command(name, epilog=examples(example))(json_option(connected(operation)))
 
     return decorate
 
@@ -83,58 +82,49 @@ def _operation(name: str, example: str) -> Callable[[F], F]:
 @click.argument("id")
 @actor_option
 @roles_option
-def claim_task(id: str, actor: str, roles: tuple[str, ...], as_json: bool, address: str) -> None:
-    """Claim a task, so that no other person can."""
-    _hand(address, as_json, lambda app: app.tasks.claim(id, actor=actor, roles=roles))
+async def claim_task(app: Mainspring, id: str, actor: str, roles: tuple[str, ...], as_json: bool) -> None:
+    """Take a task, so that nobody else can."""
+    _write_holder(await app.tasks.claim(id, actor=actor, roles=roles), as_json)
 
 
 @_operation("release", "mainspring tasks release Expenses/e-1/3")
 @click.argument("id")
-def release_task(id: str, as_json: bool, address: str) -> None:
-    """Give a task back to all who were asked, whichever person holds it."""
-    _hand(address, as_json, lambda app: app.tasks.release(id))
+async def release_task(app: Mainspring, id: str, as_json: bool) -> None:
+    """Give a task back to all who were asked, whoever holds it."""
+    _write_holder(await app.tasks.release(id), as_json)
 
 
 @_operation("delegate", "mainspring tasks delegate Expenses/e-1/3 dan")
 @click.argument("id")
 @click.argument("to")
-def delegate_task(id: str, to: str, as_json: bool, address: str) -> None:
+async def delegate_task(app: Mainspring, id: str, to: str, as_json: bool) -> None:
     """Give a task to one person."""
-    _hand(address, as_json, lambda app: app.tasks.delegate(id, to))
+    _write_holder(await app.tasks.delegate(id, to), as_json)
 
 
 @_operation("pick", "mainspring tasks pick manager -n 5")
 @click.argument("role")
 @click.option("-n", "count", type=click.IntRange(1, MOST_PICKED), default=1, show_default=True, help="So many.")
 @actor_option
-def pick_tasks(role: str, count: int, actor: str, as_json: bool, address: str) -> None:
-    """Claim the next unclaimed tasks of a role."""
-
-    async def use(app: Mainspring) -> None:
-        _write(await app.tasks.pick(role, count, actor=actor), as_json)
-
-    with_app(address, use)
+async def pick_tasks(app: Mainspring, role: str, count: int, actor: str, as_json: bool) -> None:
+    """Take the next tasks of a role that nobody holds."""
+    _write(await app.tasks.pick(role, count, actor=actor), as_json)
 
 
 @_operation("complete", """mainspring tasks complete Expenses/e-1/3 Approve '{"note": "fine"}' --role manager""")
 @click.argument("id")
 @click.argument("answer")
-@click.argument("fields", default="{}")
+@click.argument("fields", default="{}", callback=_filled_in)
 @actor_option
 @roles_option
-def complete_task(
-    id: str, answer: str, fields: str, actor: str, roles: tuple[str, ...], as_json: bool, address: str
+async def complete_task(
+    app: Mainspring, id: str, answer: str, fields: dict[str, Any], actor: str, roles: tuple[str, ...], as_json: bool
 ) -> None:
     """Answer a task: the message's type, and its fields as JSON; what the task knows is filled in.
 
     If it was answered before, the outcome of the first answer is printed.
     """
-    try:
-        filled_in = json.decode(given(fields), type=dict[str, Any])
-    except (DecodeError, UnicodeDecodeError) as error:
-        raise MisuseError(f"The fields are no JSON object ({error}). Write them as '{{\"name\": value}}'.") from None
-
-    _answer(address, as_json, lambda app: app.tasks.complete(id, answer, filled_in, actor=actor, roles=roles))
+    _write_outcome(await app.tasks.complete(id, answer, fields, actor=actor, roles=roles), as_json)
 
 
 @_operation("reject", "mainspring tasks reject Expenses/e-1/3 'no receipt' --role manager")
@@ -142,39 +132,28 @@ def complete_task(
 @click.argument("reason")
 @actor_option
 @roles_option
-def reject_task(id: str, reason: str, actor: str, roles: tuple[str, ...], as_json: bool, address: str) -> None:
+async def reject_task(app: Mainspring, id: str, reason: str, actor: str, roles: tuple[str, ...], as_json: bool) -> None:
     """Say no to a task: answer it with the message that means no, and a reason.
 
     If it was answered before, the outcome of the first answer is printed.
     """
-    _answer(address, as_json, lambda app: app.tasks.reject(id, reason, actor=actor, roles=roles))
+    _write_outcome(await app.tasks.reject(id, reason, actor=actor, roles=roles), as_json)
 
 
-def _answer(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[TaskOutcome]]) -> None:
-    async def use(app: Mainspring) -> None:
-        outcome = await act(app)
-        if as_json:
-            write_json(outcome)
-        else:
-            before = "" if outcome.first else "before, "
-            answered_by = visible(outcome.answered_by)
-            waits = ", which waits to be taken" if before and outcome.status == "accepted" else ""
-            click.echo(f"task {outcome.id}: answered {before}by {answered_by} with {outcome.answer}{waits}")
-
-    with_app(address, use)
+def _write_outcome(outcome: TaskOutcome, as_json: bool) -> None:
+    if as_json:
+        write_json(outcome)
+    else:
+        before, answered_by = "" if outcome.first else "before, ", visible(outcome.answered_by)
+        waits = ", which waits to be taken" if before and outcome.status == "accepted" else ""
+        click.echo(f"task {outcome.id}: answered {before}by {answered_by} with {outcome.answer}{waits}")
 
 
-def _hand(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[Task]]) -> None:
-    async def use(app: Mainspring) -> None:
-        task = await act(app)
-        if as_json:
-            write_json(task)
-        else:
-            click.echo(
-                f"task {task.id}: {'free' if task.claimed_by is None else f'held by {visible(task.claimed_by)}'}"
-            )
-
-    with_app(address, use)
+def _write_holder(task: Task, as_json: bool) -> None:
+    if as_json:
+        write_json(task)
+    else:
+        click.echo(f"task {task.id}: {'free' if task.claimed_by is None else f'held by {visible(task.claimed_by)}'}")
 
 
 def _write(found: list[Task], as_json: bool) -> None:
