@@ -289,7 +289,10 @@ LABELS: Final[dict[Holding, str]] = {
 FILES: Final[dict[str, tuple[str, Holding]]] = {
     "analysis/export/export.py": ("an export, and its part file until it is whole", EXPORTED),
     "analysis/files.py": ("diagrams and documentation, and their part files", WRITTEN),
-    "analysis/export/ocel.py": ("objects of an export to OCEL, in the folder for temporary files until it ends", NAMES),
+    "analysis/export/event_logs.py": (
+        "objects of an export to OCEL, in the folder for temporary files until it ends",
+        NAMES,
+    ),
     "analysis/what_if/old_code.py": (
         "older code, in the folder for temporary files until `what-if --against` ends",
         NAMES,

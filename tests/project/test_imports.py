@@ -136,6 +136,6 @@ def test_every_public_name_is_where_the_package_says() -> None:
 def test_the_reader_of_code_and_the_formats_of_process_mining_are_loaded_when_they_are_asked_for() -> None:
     imported = imported_by("import mainspring.web.api, mainspring.cli.export")
 
-    heavy = ("mainspring.analysis.reading.machine", "mainspring.analysis.export.xes", "mainspring.analysis.export.ocel")
+    heavy = ("mainspring.analysis.reading.machine", "mainspring.analysis.export.event_logs")
     assert among(imported, heavy) == []
     assert "mainspring.analysis.export.export" in imported

@@ -15,8 +15,7 @@ other tools call them as they are. A room for each question:
 
 What several rooms use:
 
-    streams     the streams of many instances, in batches
-    outlines    the same without their bodies, in pages
+    streams     the streams of many instances, in batches; without their bodies, in pages
     processes   work on many instances, shared among processes
     texts       durations, bytes, shares, and texts inside XML and HTML
     files       files that are written whole or not at all

@@ -8,8 +8,7 @@ import click
 
 from mainspring.analysis.diagram.diagram import diagram_of
 from mainspring.analysis.diagram.mining import machine_of, mined_of
-from mainspring.analysis.documentation.files import Format, write_pages
-from mainspring.analysis.documentation.pages import index_of, page_of
+from mainspring.analysis.documentation.pages import Format, index_of, page_of, write_pages
 from mainspring.analysis.documentation.stories import stories_of
 from mainspring.analysis.documentation.subject import Subject, subject_of
 from mainspring.app import Mainspring

@@ -25,8 +25,8 @@ from mainspring.analysis.figures.figures import (
     moved_within,
 )
 from mainspring.analysis.figures.samples import RELATIVE_ERROR, Spread
+from mainspring.analysis.figures.tally import VariantsFound
 from mainspring.analysis.figures.timeline import ENDS, Throughput
-from mainspring.analysis.figures.variants import VariantsFound
 from mainspring.analysis.processes import Sharing
 from mainspring.analysis.reading.model import Machine
 from mainspring.analysis.texts import lasting, percent, sized

@@ -12,9 +12,8 @@ from typing import Any, Final
 import click
 from msgspec import structs
 
-from mainspring.analysis.what_if.check import check
+from mainspring.analysis.what_if.check import check, check_file, matches
 from mainspring.analysis.what_if.contrast import named
-from mainspring.analysis.what_if.file_check import check_file, matches
 from mainspring.analysis.what_if.old_code import OldCode, old_code
 from mainspring.analysis.what_if.report import EXAMPLES, Difference, Report, Unchecked
 from mainspring.app import Mainspring

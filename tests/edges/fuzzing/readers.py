@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from mainspring import Mainspring
 from mainspring.analysis.export.stream_file import read_file
-from mainspring.analysis.what_if.file_check import check_file
+from mainspring.analysis.what_if.check import check_file
 from mainspring.app.arrivals import Arrivals
 from mainspring.app.histories import held, read_histories
 from mainspring.app.internals import internals_of

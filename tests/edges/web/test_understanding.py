@@ -13,7 +13,7 @@ from msgspec import json
 
 from mainspring.analysis.figures.advice import LEAST
 from mainspring.analysis.figures.figures import Figures
-from mainspring.analysis.outlines import OutlinePage
+from mainspring.analysis.streams import OutlinePage
 from mainspring.analysis.stuck.stuck import StuckFound
 from mainspring.analysis.what_if.report import Report
 from mainspring.app.internals import internals_of

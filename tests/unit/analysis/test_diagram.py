@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mainspring.analysis.diagram.diagram import Arrow, Diagram, Step, diagram_of
-from mainspring.analysis.diagram.miner import BEGIN, Mined, MinedState, MinedStep
+from mainspring.analysis.diagram.mining import BEGIN, Mined, MinedState, MinedStep
 from mainspring.analysis.reading.model import (
     ANY_STATE,
     Gap,

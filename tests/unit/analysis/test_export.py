@@ -16,15 +16,12 @@ import msgspec
 import pytest
 
 from mainspring import Mainspring
+from mainspring.analysis.export.event_logs import Activities, OcelWriter
 from mainspring.analysis.export.export import Exported, export
-from mainspring.analysis.export.ocel import OcelWriter
 from mainspring.analysis.export.redaction import MARKER, Outgoing, Redaction
 from mainspring.analysis.export.stream_file import StreamWriter
-from mainspring.analysis.export.xes import Activities
 from mainspring.analysis.streams import DAMAGED
-from mainspring.analysis.what_if.check import check
-from mainspring.analysis.what_if.file_check import check_file
-from mainspring.app.internals import internals_of
+from mainspring.analysis.what_if.check import check, check_file
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail
 from mainspring.engine.recording.fan_out_parts import Parts
 from mainspring.engine.recording.stored_values import moment

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.analysis.diagram.miner import Mined, Miner
-from mainspring.analysis.diagram.mining import mine
-from mainspring.analysis.figures import account, samples, variants
+from mainspring.analysis.diagram.mining import Mined, Miner, mine
+from mainspring.analysis.figures import account, samples, tally
 from mainspring.analysis.figures.figures import Figures, figures_of
 from mainspring.analysis.processes import Sharing, shared
 from mainspring.app import Mainspring
@@ -104,7 +103,7 @@ def test_many_values_are_told_within_the_error_that_is_stated(
 def test_with_too_many_paths_the_rest_is_counted_and_the_doubt_is_stated(
     database: Path, generated: list[Stream], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(variants, "PATHS_KEPT", 20)
+    monkeypatch.setattr(tally, "PATHS_KEPT", 20)
     found = of(read(database), "Orders").variants
     naive = Naive(generated, "Orders").paths
     assert found.uncertain > 0
@@ -116,7 +115,7 @@ def test_with_too_many_paths_the_rest_is_counted_and_the_doubt_is_stated(
 def test_several_processes_find_what_one_finds(
     database: Path, figures: Figures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(account, "INSTANCES_PER_PAGE", 300)
+    monkeypatch.setattr(account, "OUTLINED_INSTANCES_PER_PAGE", 300)
     monkeypatch.setattr(account, "PAGES_ALONE", 1)
     told: list[int] = []
 
@@ -132,7 +131,7 @@ def test_several_processes_find_what_one_finds(
 
 @pytest.mark.parametrize("per_page", [7, 100, 999, 5_000])
 def test_stretches_hold_every_instance_once(database: Path, monkeypatch: pytest.MonkeyPatch, per_page: int) -> None:
-    monkeypatch.setattr(account, "INSTANCES_PER_PAGE", per_page)
+    monkeypatch.setattr(account, "OUTLINED_INSTANCES_PER_PAGE", per_page)
 
     async def ask(first: int, most: int) -> list[int]:
         async with opened(database) as store:

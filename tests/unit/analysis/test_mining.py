@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Mainspring, Received, Workflow
-from mainspring.analysis.diagram.miner import BEGIN, Mined, MinedStep, Miner
-from mainspring.analysis.diagram.mining import MOVES_KEPT, Trail, mine
+from mainspring.analysis.diagram.mining import BEGIN, MOVES_KEPT, Mined, MinedStep, Miner, Trail, mine
 from mainspring.analysis.reading.model import COMPENSATED
 from mainspring.app.internals import internals_of
 from mainspring.core.fold import fold

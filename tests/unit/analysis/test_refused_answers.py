@@ -19,10 +19,9 @@ from examples.document_approval.workflow import (
     SubmitDocument,
 )
 from mainspring import Envelope, Mainspring, RefuseAnswer
-from mainspring.analysis.diagram.miner import Miner
-from mainspring.analysis.diagram.mining import machine_of, mine
+from mainspring.analysis.diagram.mining import Miner, machine_of, mine
+from mainspring.analysis.export.event_logs import XesWriter
 from mainspring.analysis.export.redaction import Redaction
-from mainspring.analysis.export.xes import XesWriter
 from mainspring.analysis.replay.as_test import as_test
 from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.explain import explain

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mainspring.analysis.figures import tally
 from mainspring.analysis.figures.samples import Sample
-from mainspring.analysis.stuck import awaited, reasons
+from mainspring.analysis.stuck import awaited
 from mainspring.analysis.stuck.stuck import LEAST_STAYS, Stuck, StuckFound, fence_of, stuck_of
 from mainspring.port.records import (
     Committed,
@@ -325,7 +325,7 @@ def test_a_child_far_back_or_far_on_in_a_long_stream_is_told(tmp_path: Path, mon
 
 
 def test_more_inputs_than_are_looked_at_are_not_said_to_be_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reasons, "INPUTS_LOOKED_AT", 3)
+    monkeypatch.setattr("mainspring.analysis.stuck.stuck.INPUTS_LOOKED_AT", 3)
 
     async def make(bed: Bed) -> None:
         await bed.write(bed.waits("o", 60))

@@ -1,7 +1,6 @@
 """A workflow as a picture: what its code can do, what its instances did, or both.
 
-    miner      counts what all instances have in common: states, kinds of steps, times
-    mining     many streams, told to a miner
+    mining     what instances have in common, counted: states, kinds of steps, times
     diagram    the states and steps that are drawn: diagram_of
     labels     their texts
     mermaid, dot, svg    a diagram, written down

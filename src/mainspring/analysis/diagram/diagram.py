@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mainspring.analysis.diagram.miner import BEGIN, Mined, MinedStep
+from mainspring.analysis.diagram.mining import BEGIN, Mined, MinedStep
 from mainspring.analysis.reading.model import ANY_STATE, Machine, Transition
 
 Seen: TypeAlias = Literal["both", "code", "history"]

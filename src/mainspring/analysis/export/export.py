@@ -71,11 +71,11 @@ class Writer(Protocol):
 def _writer(format: Format, file: IO[bytes], redaction: Redaction) -> Writer:
     """Return the writer of a format. Those for process mining are loaded where they are asked for."""
     if format == "xes":
-        from mainspring.analysis.export.xes import XesWriter  # noqa: PLC0415
+        from mainspring.analysis.export.event_logs import XesWriter  # noqa: PLC0415
 
         return XesWriter(file, redaction)
     if format == "ocel":
-        from mainspring.analysis.export.ocel import OcelWriter  # noqa: PLC0415
+        from mainspring.analysis.export.event_logs import OcelWriter  # noqa: PLC0415
 
         return OcelWriter(file, redaction)
     return StreamWriter(file, redaction)

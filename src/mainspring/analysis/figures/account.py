@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from mainspring.analysis.figures.tally import NOT_KEPT, SEND_FAILED, Run, Wait, WorkflowTally
-from mainspring.analysis.outlines import INSTANCES_PER_PAGE, OutlinePage, pages_of
 from mainspring.analysis.processes import Sharing, shared
+from mainspring.analysis.streams import OUTLINED_INSTANCES_PER_PAGE, OutlinePage, pages_of
 from mainspring.app import Mainspring
 from mainspring.app.internals import internals_of
 from mainspring.app.search import found
@@ -272,7 +272,7 @@ async def pages_within(
     store: Store, where: InstanceFilter, after: int = 0, last: int | None = None
 ) -> AsyncIterator[list[InstanceRow]]:
     """Return the instances that are found behind a key, up to another one or to the end."""
-    while page := await found(store, where, INSTANCES_PER_PAGE, after):
+    while page := await found(store, where, OUTLINED_INSTANCES_PER_PAGE, after):
         after = page[-1].key
         if last is not None and after >= last:
             yield [row for row in page if row.key <= last]
@@ -283,7 +283,7 @@ async def pages_within(
 async def stretches(store: Store, after: int, most: int) -> AsyncIterator[Stretch]:
     """Divide the instances behind a key, without those that begin from now on."""
     last = await _last_key(store)
-    length = max(INSTANCES_PER_PAGE, -(-(last - after) // most))
+    length = max(OUTLINED_INSTANCES_PER_PAGE, -(-(last - after) // most))
     for begin in range(after, last, length):
         yield begin, min(begin + length, last)
 

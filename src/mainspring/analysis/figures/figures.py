@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from mainspring.analysis.figures.account import Question, count
 from mainspring.analysis.figures.samples import Bin, Spread
-from mainspring.analysis.figures.tally import CommandTally, WorkflowTally
+from mainspring.analysis.figures.tally import CommandTally, VariantsFound, WorkflowTally
 from mainspring.analysis.figures.timeline import Throughput
-from mainspring.analysis.figures.variants import VariantsFound
 from mainspring.analysis.processes import Sharing
 from mainspring.engine.recording.stored_values import moment
 from mainspring.port.records import InstanceFilter

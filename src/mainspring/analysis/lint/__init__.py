@@ -6,7 +6,6 @@ runs       where instances can be, and what is on its way there
 messages   rules about messages that come, from outside too
 states     rules about states, and about cases that never match
 outputs    rules about what is given
-history    what is looked for in the history style, which has no states
 intended   comments that say a finding is intended
-check      all of it on an app: `lint`
+check      all of it on an app, and what is looked for in the history style, which has no states: `lint`
 """

@@ -5,7 +5,6 @@ changes          what an event made of a state, place by place
 branches         which instructions of authors' code a call runs, and which cases, guards and ifs these are
 explain          why a decision was made: explain
 as_test          a step as a given / when / then test
-recollection     what a stream remembers of the world outside: what came when, and in answer to what
-retelling        one instance that takes what comes, from a change of its recorded story on
+retelling        one instance that takes what comes, as its stream remembers it, from a change of its recorded story on
 counterfactual   the recorded story and the other one, side by side: counterfactual
 """

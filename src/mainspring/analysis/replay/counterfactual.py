@@ -21,8 +21,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mainspring.analysis.reading.records import return_hint
-from mainspring.analysis.replay.recollection import Recollection
-from mainspring.analysis.replay.retelling import Edit, Retelling, Untaken
+from mainspring.analysis.replay.retelling import Edit, Recollection, Retelling, Untaken
 from mainspring.app.commands import command
 from mainspring.core.changes import same
 from mainspring.core.events import AnswerRefused, Kept
