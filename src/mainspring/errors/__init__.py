@@ -68,152 +68,74 @@ MainspringError
     └── FaultyUnitError         units of a commit that cannot be stored; the others are committed
 """
 
-from mainspring.errors.authoring import (
-    AttributeValueError,
-    CannotBeginError,
-    DecisionAfterEndError,
-    DefinitionError,
-    ImpureCallError,
-    InstanceEndedError,
-    InvalidDecisionError,
-    InvalidIdError,
-    InvalidStateError,
-    LeftError,
-    RouteError,
-    SlowStepError,
-    StepBudgetError,
-    StepError,
-    TooManyOutputsError,
-    UnaskedRefusalError,
-    UndeclaredInputError,
-    UndeclaredOutputError,
-    UnknownTransitionError,
-)
-from mainspring.errors.base import MainspringError, names, shown, told, visible
-from mainspring.errors.encoding import (
-    ERASED_TYPE,
-    BodyTooLargeError,
-    CodecError,
-    DecodeError,
-    EncodeError,
-    ErasedError,
-    NewerTypeError,
-    RegistrationError,
-    UnknownTypeError,
-)
-from mainspring.errors.running import (
-    BreakerOpenError,
-    BrokerError,
-    CallError,
-    DoNotRetryError,
-    DuplicateIdError,
-    InstanceFailedError,
-    InstancePurgedError,
-    InstanceSuspendedError,
-    LendingError,
-    NoReplyError,
-    NoSuchInstanceError,
-    NoSuchNameError,
-    NoSuchTaskError,
-    NotFromOutsideError,
-    OperationError,
-    PositionConflictError,
-    PostingError,
-    RetryLaterError,
-    SettingError,
-    SimulationError,
-    StatementError,
-    TaskRefusedError,
-    UnexpectedReplyError,
-    WaitTimeoutError,
-    WiringError,
-    WorkersLostError,
-)
-from mainspring.errors.storing import (
-    DamagedRecordError,
-    DamagedStoreError,
-    FaultyUnitError,
-    NewerSchemaError,
-    StoreBusyError,
-    StoreClosedError,
-    StoreError,
-    StoreFullError,
-    StoreMovedError,
-    StoreReadOnlyError,
-    StoreUnreachableError,
-    UnknownOutcomeError,
-)
-
-__all__ = [
-    "ERASED_TYPE",
-    "AttributeValueError",
-    "BodyTooLargeError",
-    "BreakerOpenError",
-    "BrokerError",
-    "CallError",
-    "CannotBeginError",
-    "CodecError",
-    "DamagedRecordError",
-    "DamagedStoreError",
-    "DecisionAfterEndError",
-    "DecodeError",
-    "DefinitionError",
-    "DoNotRetryError",
-    "DuplicateIdError",
-    "EncodeError",
-    "ErasedError",
-    "FaultyUnitError",
-    "ImpureCallError",
-    "InstanceEndedError",
-    "InstanceFailedError",
-    "InstancePurgedError",
-    "InstanceSuspendedError",
-    "InvalidDecisionError",
-    "InvalidIdError",
-    "InvalidStateError",
-    "LeftError",
-    "LendingError",
-    "MainspringError",
-    "NewerSchemaError",
-    "NewerTypeError",
-    "NoReplyError",
-    "NoSuchInstanceError",
-    "NoSuchNameError",
-    "NoSuchTaskError",
-    "NotFromOutsideError",
-    "OperationError",
-    "PositionConflictError",
-    "PostingError",
-    "RegistrationError",
-    "RetryLaterError",
-    "RouteError",
-    "SettingError",
-    "SimulationError",
-    "SlowStepError",
-    "StatementError",
-    "StepBudgetError",
-    "StepError",
-    "StoreBusyError",
-    "StoreClosedError",
-    "StoreError",
-    "StoreFullError",
-    "StoreMovedError",
-    "StoreReadOnlyError",
-    "StoreUnreachableError",
-    "TaskRefusedError",
-    "TooManyOutputsError",
-    "UnaskedRefusalError",
-    "UndeclaredInputError",
-    "UndeclaredOutputError",
-    "UnexpectedReplyError",
-    "UnknownOutcomeError",
-    "UnknownTransitionError",
-    "UnknownTypeError",
-    "WaitTimeoutError",
-    "WiringError",
-    "WorkersLostError",
-    "names",
-    "shown",
-    "told",
-    "visible",
-]
+from mainspring.errors.authoring import AttributeValueError as AttributeValueError
+from mainspring.errors.authoring import CannotBeginError as CannotBeginError
+from mainspring.errors.authoring import DecisionAfterEndError as DecisionAfterEndError
+from mainspring.errors.authoring import DefinitionError as DefinitionError
+from mainspring.errors.authoring import ImpureCallError as ImpureCallError
+from mainspring.errors.authoring import InstanceEndedError as InstanceEndedError
+from mainspring.errors.authoring import InvalidDecisionError as InvalidDecisionError
+from mainspring.errors.authoring import InvalidIdError as InvalidIdError
+from mainspring.errors.authoring import InvalidStateError as InvalidStateError
+from mainspring.errors.authoring import LeftError as LeftError
+from mainspring.errors.authoring import RouteError as RouteError
+from mainspring.errors.authoring import SlowStepError as SlowStepError
+from mainspring.errors.authoring import StepBudgetError as StepBudgetError
+from mainspring.errors.authoring import StepError as StepError
+from mainspring.errors.authoring import TooManyOutputsError as TooManyOutputsError
+from mainspring.errors.authoring import UnaskedRefusalError as UnaskedRefusalError
+from mainspring.errors.authoring import UndeclaredInputError as UndeclaredInputError
+from mainspring.errors.authoring import UndeclaredOutputError as UndeclaredOutputError
+from mainspring.errors.authoring import UnknownTransitionError as UnknownTransitionError
+from mainspring.errors.base import MainspringError as MainspringError
+from mainspring.errors.base import names as names
+from mainspring.errors.base import shown as shown
+from mainspring.errors.base import told as told
+from mainspring.errors.base import visible as visible
+from mainspring.errors.encoding import ERASED_TYPE as ERASED_TYPE
+from mainspring.errors.encoding import BodyTooLargeError as BodyTooLargeError
+from mainspring.errors.encoding import CodecError as CodecError
+from mainspring.errors.encoding import DecodeError as DecodeError
+from mainspring.errors.encoding import EncodeError as EncodeError
+from mainspring.errors.encoding import ErasedError as ErasedError
+from mainspring.errors.encoding import NewerTypeError as NewerTypeError
+from mainspring.errors.encoding import RegistrationError as RegistrationError
+from mainspring.errors.encoding import UnknownTypeError as UnknownTypeError
+from mainspring.errors.running import BreakerOpenError as BreakerOpenError
+from mainspring.errors.running import BrokerError as BrokerError
+from mainspring.errors.running import CallError as CallError
+from mainspring.errors.running import DoNotRetryError as DoNotRetryError
+from mainspring.errors.running import DuplicateIdError as DuplicateIdError
+from mainspring.errors.running import InstanceFailedError as InstanceFailedError
+from mainspring.errors.running import InstancePurgedError as InstancePurgedError
+from mainspring.errors.running import InstanceSuspendedError as InstanceSuspendedError
+from mainspring.errors.running import LendingError as LendingError
+from mainspring.errors.running import NoReplyError as NoReplyError
+from mainspring.errors.running import NoSuchInstanceError as NoSuchInstanceError
+from mainspring.errors.running import NoSuchNameError as NoSuchNameError
+from mainspring.errors.running import NoSuchTaskError as NoSuchTaskError
+from mainspring.errors.running import NotFromOutsideError as NotFromOutsideError
+from mainspring.errors.running import OperationError as OperationError
+from mainspring.errors.running import PositionConflictError as PositionConflictError
+from mainspring.errors.running import PostingError as PostingError
+from mainspring.errors.running import RetryLaterError as RetryLaterError
+from mainspring.errors.running import SettingError as SettingError
+from mainspring.errors.running import SimulationError as SimulationError
+from mainspring.errors.running import StatementError as StatementError
+from mainspring.errors.running import TaskRefusedError as TaskRefusedError
+from mainspring.errors.running import UnexpectedReplyError as UnexpectedReplyError
+from mainspring.errors.running import WaitTimeoutError as WaitTimeoutError
+from mainspring.errors.running import WiringError as WiringError
+from mainspring.errors.running import WorkersLostError as WorkersLostError
+from mainspring.errors.storing import DamagedRecordError as DamagedRecordError
+from mainspring.errors.storing import DamagedStoreError as DamagedStoreError
+from mainspring.errors.storing import FaultyUnitError as FaultyUnitError
+from mainspring.errors.storing import NewerSchemaError as NewerSchemaError
+from mainspring.errors.storing import StoreBusyError as StoreBusyError
+from mainspring.errors.storing import StoreClosedError as StoreClosedError
+from mainspring.errors.storing import StoreError as StoreError
+from mainspring.errors.storing import StoreFullError as StoreFullError
+from mainspring.errors.storing import StoreMovedError as StoreMovedError
+from mainspring.errors.storing import StoreReadOnlyError as StoreReadOnlyError
+from mainspring.errors.storing import StoreUnreachableError as StoreUnreachableError
+from mainspring.errors.storing import UnknownOutcomeError as UnknownOutcomeError
