@@ -11,11 +11,7 @@ from time import monotonic
 from typing import Any, Final
 
 from botocore.config import Config  # pyright: ignore[reportMissingTypeStubs]  it has none
-from botocore.exceptions import (  # pyright: ignore[reportMissingTypeStubs]  as above
-    BotoCoreError,
-    ClientError,
-    ParamValidationError,
-)
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError  # pyright: ignore[reportMissingTypeStubs]  as above
 from botocore.session import Session  # pyright: ignore[reportMissingTypeStubs]  as above
 
 from mainspring.brokers.closing import going_on

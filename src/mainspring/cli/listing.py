@@ -16,14 +16,7 @@ from mainspring.app.search import Search, filter_of, found
 from mainspring.app.viewing import instance_view, output_view
 from mainspring.cli.loading import connected, find, ref_of, shown_url, with_app
 from mainspring.cli.options import app_option, examples, json_option
-from mainspring.cli.output import (
-    STATUS_STYLES,
-    clock,
-    distance,
-    text_of,
-    write_lines,
-    write_table,
-)
+from mainspring.cli.output import STATUS_STYLES, clock, distance, text_of, write_lines, write_table
 from mainspring.cli.searching import search_options
 from mainspring.engine.recording.stored_values import moment
 from mainspring.port.records import InstanceFilter

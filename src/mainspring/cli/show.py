@@ -20,15 +20,7 @@ from mainspring.app.viewing import direction_of, event_view, input_view, instanc
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import connected, find, ref_of
 from mainspring.cli.options import examples, json_option
-from mainspring.cli.output import (
-    clock,
-    counted,
-    distance,
-    text_of,
-    visible,
-    write_json,
-    write_table,
-)
+from mainspring.cli.output import clock, counted, distance, text_of, visible, write_json, write_table
 from mainspring.core.story import COLUMNS, Row, tell
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.operations.retried_letter import letters_behind, while_suspended

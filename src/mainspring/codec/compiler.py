@@ -12,15 +12,7 @@ from typing import Any, Final, Literal, NoReturn, TypeVar, get_args, get_origin
 
 from msgspec import Meta, Struct
 
-from mainspring.codec.hints import (
-    Field,
-    fields_of,
-    is_model,
-    is_named_tuple,
-    is_record,
-    union_of,
-    unwrapped,
-)
+from mainspring.codec.hints import Field, fields_of, is_model, is_named_tuple, is_record, union_of, unwrapped
 from mainspring.codec.leaves import RULES, enum_rule, literal_rule
 from mainspring.codec.limits import INTEGER_MAX, INTEGER_MIN
 from mainspring.codec.models import dumper, loader

@@ -8,17 +8,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 from msgspec import Meta, Struct
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from mainspring.views import (
-    DeadLetter,
-    EventInfo,
-    Form,
-    InstanceInfo,
-    LogLine,
-    PauseInfo,
-    ReceiptStatus,
-    Refusal,
-    Task,
-)
+from mainspring.views import DeadLetter, EventInfo, Form, InstanceInfo, LogLine, PauseInfo, ReceiptStatus, Refusal, Task
 
 T = TypeVar("T")
 Next = TypeVar("Next")

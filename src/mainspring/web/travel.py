@@ -37,14 +37,7 @@ from mainspring.port.records import EventRow
 from mainspring.web import history_models as models
 from mainspring.web.access import Permission
 from mainspring.web.models import Asked
-from mainspring.web.opened import (
-    Opened,
-    branches_shown,
-    decided_event,
-    opened,
-    state_changed,
-    state_shown,
-)
+from mainspring.web.opened import Opened, branches_shown, decided_event, opened, state_changed, state_shown
 from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Router, Served, Workflow, answer
 
 At = Annotated[int | None, Query(ge=1, description="The step to which this position belongs; else the last one.")]

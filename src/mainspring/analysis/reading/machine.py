@@ -27,14 +27,7 @@ from mainspring.analysis.reading.reader import Subject
 from mainspring.analysis.reading.records import Kind, defaults, field_names
 from mainspring.analysis.reading.steps import Led, Taken, place_of, read_fold, read_step
 from mainspring.analysis.reading.values import Known, Made, Symbol
-from mainspring.analysis.reading.ways import (
-    Literal,
-    Term,
-    exclude_each_other,
-    guard_text,
-    simplified,
-    term_of,
-)
+from mainspring.analysis.reading.ways import Literal, Term, exclude_each_other, guard_text, simplified, term_of
 from mainspring.core import events
 from mainspring.core.workflow import Workflow
 from mainspring.sources import class_place

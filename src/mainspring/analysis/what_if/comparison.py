@@ -36,15 +36,7 @@ from mainspring.engine.recording.event_rows import is_folded, is_unkept
 from mainspring.engine.recording.stored_values import moment, read_context
 from mainspring.engine.recording.walk import Walk, back_to, beside_input
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.errors import (
-    CodecError,
-    DamagedRecordError,
-    ErasedError,
-    ImpureCallError,
-    MainspringError,
-    shown,
-    told,
-)
+from mainspring.errors import CodecError, DamagedRecordError, ErasedError, ImpureCallError, MainspringError, shown, told
 from mainspring.port.records import EventRow, Ref, Snapshot
 from mainspring.purity.guarding import Watch
 

@@ -10,16 +10,7 @@ from msgspec import msgpack
 from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError, shown
-from mainspring.port.records import (
-    Cause,
-    DeadLetter,
-    EventRow,
-    InputRow,
-    InstanceRow,
-    OutputClaim,
-    OutputKey,
-    Snapshot,
-)
+from mainspring.port.records import Cause, DeadLetter, EventRow, InputRow, InstanceRow, OutputClaim, OutputKey, Snapshot
 
 # Where, in a row of an output, its causing input and its event begin.
 _INPUT, _EVENT = 10, 14

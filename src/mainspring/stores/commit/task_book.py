@@ -6,17 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from mainspring.port.tasks import (
-    Refused,
-    TaskAnswer,
-    TaskRow,
-    TaskWork,
-    answered,
-    barred,
-    opened,
-    refusal,
-    reopened,
-)
+from mainspring.port.tasks import Refused, TaskAnswer, TaskRow, TaskWork, answered, barred, opened, refusal, reopened
 
 
 class TaskBook:

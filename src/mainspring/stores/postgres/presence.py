@@ -12,12 +12,7 @@ from typing import Any, Final
 
 from mainspring.logs import logger
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.session import (
-    FIRST_PAUSE_SECONDS,
-    LONGEST_PAUSE_SECONDS,
-    Session,
-    connect,
-)
+from mainspring.stores.postgres.session import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Session, connect
 
 # Notifications reach every listening process one after the other: a rush of work sends one.
 NOTIFY_SECONDS: Final = 0.01

@@ -10,15 +10,7 @@ from mainspring.errors import DamagedRecordError, MainspringError, NewerSchemaEr
 from mainspring.port.clock import Clock
 from mainspring.port.examination import Examination
 from mainspring.port.loans import Loan
-from mainspring.port.records import (
-    NO_LEAVES,
-    Claims,
-    Leaves,
-    Outcome,
-    Ref,
-    Relayed,
-    Unit,
-)
+from mainspring.port.records import NO_LEAVES, Claims, Leaves, Outcome, Ref, Relayed, Unit
 from mainspring.port.tasks import Hand, Refused, TaskRow
 from mainspring.stores.hints import Hints
 from mainspring.stores.postgres import tasks, work, workers

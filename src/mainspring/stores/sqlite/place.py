@@ -8,11 +8,7 @@ from typing import Final
 
 import apsw
 
-from mainspring.errors import (
-    StoreError,
-    StoreMovedError,
-    StoreReadOnlyError,
-)
+from mainspring.errors import StoreError, StoreMovedError, StoreReadOnlyError
 from mainspring.stores.sqlite.faults import LET_WRITE, translated
 from mainspring.stores.sqlite.statements import execute
 

@@ -14,15 +14,7 @@ from mainspring.errors import StoreClosedError
 from mainspring.port.clock import Clock
 from mainspring.port.examination import Examination
 from mainspring.port.loans import Loan
-from mainspring.port.records import (
-    NO_LEAVES,
-    Claims,
-    Leaves,
-    Outcome,
-    Ref,
-    Relayed,
-    Unit,
-)
+from mainspring.port.records import NO_LEAVES, Claims, Leaves, Outcome, Ref, Relayed, Unit
 from mainspring.port.tasks import Hand, Refused, TaskRow
 from mainspring.stores.sql.dialogue import Dialogue
 from mainspring.stores.sql.store import SqlStore
