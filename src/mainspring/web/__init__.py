@@ -6,8 +6,8 @@ problems    what went wrong, as application/problem+json
 served      the app that is served, and what all routes share
 slow        questions that take long: beside the event loop, in time, and remembered for a while
 searching   the words by which instances are looked for
-models, history_models    what the documents look like, for OpenAPI
-messages, envelopes, instances, tasks, letters, many_letters, system    the routes for programs
+models      what the documents look like, for OpenAPI
+messages, instances, tasks, letters, system    the routes for programs
 hooks       webhooks that other services call
 travel, history, workflows, analytics, bulk    the routes to analyse instances, or to operate on many
 opened      what those share that walk through a stream

@@ -25,17 +25,13 @@ from mainspring.logs import logger
 from mainspring.web import (
     analytics,
     bulk,
-    envelopes,
     history,
-    history_models,
     hooks,
     instances,
     letters,
     listening,
-    many_letters,
     messages,
     models,
-    pauses,
     system,
     tasks,
     travel,
@@ -57,7 +53,6 @@ Every answer is JSON, and every error `application/problem+json`. Lists come in 
 
 ROUTES: Final = (
     messages.routes,
-    envelopes.routes,
     hooks.routes,
     instances.routes,
     travel.routes,
@@ -66,10 +61,8 @@ ROUTES: Final = (
     listening.routes,
     tasks.routes,
     letters.routes,
-    many_letters.routes,
     workflows.routes,
     analytics.routes,
-    pauses.routes,
     system.routes,
     system.health,
 )
@@ -77,7 +70,7 @@ ROUTES: Final = (
 FAULTS: Final = 20
 RECORDS: Final[dict[str, type[Struct]]] = {
     name: each
-    for home in (views, models, history_models, analytics, workflows)
+    for home in (views, models, analytics, workflows)
     for name, each in vars(home).items()
     if isinstance(each, type) and issubclass(each, Struct)
 }

@@ -38,7 +38,7 @@ FASTEST: Final = 1_000.0
 JobId = Annotated[str, Path(description="The id of an operation on many.")]
 
 
-class Order(Words):
+class BulkOrder(Words):
     """Which instances, and what is to be done with them. Unless `dry_run` is false, they are only counted."""
 
     model_config = ConfigDict(
@@ -99,7 +99,7 @@ class Jobs:
         self._served = served
         self._jobs: OrderedDict[str, Job] = OrderedDict()
 
-    async def begin(self, action: Action, order: Order, actor: str | None) -> Job:
+    async def begin(self, action: Action, order: BulkOrder, actor: str | None) -> Job:
         """Begin one, and wait a moment for its end."""
         if sum(not job.task.done() for job in self._jobs.values()) >= AT_ONCE:
             detail = f"{AT_ONCE} operations on many are under way. Wait for one, or stop it."
@@ -164,7 +164,7 @@ def routes(served: Served) -> Router:
 
     @router.post("/bulk/{operation}", "act", models.BulkDocument, 409, 422, 503)
     async def operate(
-        operation: Annotated[Action, Path(description="What is to be done.")], order: Order, actor: Actor
+        operation: Annotated[Action, Path(description="What is to be done.")], order: BulkOrder, actor: Actor
     ) -> Response:
         """Suspend, resume, retry, skip, cancel, terminate, reset or migrate all instances that are found.
 

@@ -28,8 +28,7 @@ from mainspring.engine.recording.walk import Moment, Stopped
 from mainspring.engine.registry import is_internal
 from mainspring.errors import DamagedRecordError, OperationError
 from mainspring.port.records import InstanceRow, Loaded, Ref
-from mainspring.web import history_models as models
-from mainspring.web import models as found_by
+from mainspring.web import models
 from mainspring.web.instances import loaded
 from mainspring.web.opened import Opened, opened
 from mainspring.web.served import PAGE, Id, Limit, Router, Served, Workflow, answer, told_as
@@ -63,7 +62,7 @@ def routes(served: Served) -> Router:
 def _looking(router: Router, served: Served) -> None:
     app = served.app
 
-    @router.get("/log/{workflow}/{id:path}", "read", found_by.LogPage, 404, 409, 410, 503)
+    @router.get("/log/{workflow}/{id:path}", "read", models.LogPage, 404, 409, 410, 503)
     async def log(workflow: Workflow, id: Id, limit: Limit = PAGE, after: After = 0) -> Response:
         """Return what happened to an instance, who did it, and how long it took. A page looks at `limit` events."""
         ref, found = Ref(workflow, id), await loaded(app, workflow, id, events=0)
@@ -78,13 +77,12 @@ def _looking(router: Router, served: Served) -> None:
             lines = with_attempts(lines, await log_of_attempts(inside.engine.store, ref, after, rows[-1].version))
         lines = lines or await log_before_its_stream(inside.engine.store, found.row)
         more = len(rows) == limit and rows[-1].version < found.row.version
-        return answer(found_by.LogPage([_line(served, line) for line in lines], rows[-1].version if more else None))
+        return answer(models.LogPage([_line(served, line) for line in lines], rows[-1].version if more else None))
 
-    @router.get("/attributes", "read", list[found_by.AttributeName], 503)
+    @router.get("/attributes", "read", list[models.AttributeName], 503)
     async def names() -> Response:
         """Return by which attributes instances can be found, a thousand at most."""
-        found = await inside.engine.store.attribute_names()
-        return answer([found_by.AttributeName(name, kind) for name, kind in found])
+        return answer([models.AttributeName(name, kind) for name, kind in await app.engine.store.attribute_names()])
 
     @router.get("/attributes/{workflow}/{id:path}", "read", models.AttributesDocument, 404, 410, 503)
     async def attributes(workflow: Workflow, id: Id) -> Response:

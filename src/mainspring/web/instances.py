@@ -35,7 +35,7 @@ INSTANCE: Final = told(InstanceInfo) | {"headers": ETAG}
 Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset"]
 
 
-class Order(Asked):
+class InstanceOrder(Asked):
     """Why the operation is done, and to which position a reset goes back."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the address was wrong"}]})
@@ -146,11 +146,11 @@ def _operating(router: Router, served: Served) -> None:
         workflow: Workflow,
         id: Id,
         actor: Actor,
-        order: Order | None = None,
+        order: InstanceOrder | None = None,
     ) -> Response:
         """Suspend, resume, retry, skip, cancel, terminate or reset an instance. The stream records who did it."""
         await loaded(app, workflow, id, events=0)
-        await operation_of(app.instance_at(f"{workflow}/{id}"), operation, order or Order(), actor)()
+        await operation_of(app.instance_at(f"{workflow}/{id}"), operation, order or InstanceOrder(), actor)()
         return _found(served, (await loaded(app, workflow, id, events=0)).row)
 
 
@@ -159,7 +159,7 @@ def _found(served: Served, row: InstanceRow) -> Response:
 
 
 def operation_of(
-    instance: Instance[Any, Any], operation: Operation, order: Order, actor: str | None
+    instance: Instance[Any, Any], operation: Operation, order: InstanceOrder, actor: str | None
 ) -> Callable[[], Awaitable[None]]:
     """Return what is to be done."""
     match operation:

@@ -22,8 +22,8 @@ from mainspring.engine.recording.redecision import row_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceRow, Ref
-from mainspring.web.history_models import DecidedEvent, PlaceChanged, StateChanged, StateShown
 from mainspring.web.instances import loaded
+from mainspring.web.models import DecidedEvent, PlaceChanged, StateChanged, StateShown
 from mainspring.web.served import Served
 
 _KEY: Final = re.compile(r"\['([^\W\d]\w*)'\]")

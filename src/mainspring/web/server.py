@@ -98,11 +98,7 @@ def _files() -> int | None:
 
 
 class Server(uvicorn.Server):
-    """A server that is stopped from outside: its caller handles the signals.
-
-    >>> Server(FastAPI()).should_exit
-    False
-    """
+    """A server that is stopped from outside: its caller handles the signals."""
 
     def __init__(self, app: FastAPI, limits: Limits | None = None) -> None:
         self._app = app

@@ -7,9 +7,12 @@ from typing import Annotated, Final
 
 from fastapi import Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
+from pydantic import ConfigDict, Field
 
+from mainspring.analysis.export.viewed_store import paused
 from mainspring.analysis.stuck.held import told_by
-from mainspring.app.internals import internals_of
+from mainspring.app.observing import exposition
+from mainspring.app.pauses import with_waiting
 from mainspring.app.schedules import MOST_NEXT
 from mainspring.app.scraping import exposition
 from mainspring.core.messages import type_of
@@ -18,6 +21,8 @@ from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.port.workers import WorkerRow
 from mainspring.views import ScheduleInfo, Stats
 from mainspring.web import models
+from mainspring.web.instances import REASON_CHARACTERS
+from mainspring.web.models import Asked
 from mainspring.web.served import Actor, Router, Served, answer, told_as
 
 NEXT: Final = 5
@@ -31,6 +36,7 @@ def routes(served: Served) -> Router:
     """Return them."""
     router = Router(served, "app")
     app = served.app
+    _pausing(router, served)
 
     @router.get("/stats", "read", Stats, 503)
     async def stats() -> Response:
@@ -138,3 +144,43 @@ def _workflow(entry: WorkflowEntry) -> models.WorkflowDocument:
         inputs=sorted(type_of(cls).name for cls in definition.inputs),
         begins=sorted(type_of(cls).name for cls in definition.begins),
     )
+
+
+What = Annotated[
+    str, Path(description="What a handler takes, or a workflow, by its name.", examples=["handler:ChargeCard"])
+]
+
+
+class PauseOrder(Asked):
+    """Why it is paused."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the bank moves"}]})
+
+    reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
+
+
+def _pausing(router: Router, served: Served) -> None:
+    pauses = served.app.pauses
+
+    @router.get("/pauses", "read", models.PausesDocument, 503)
+    async def list_pauses() -> Response:
+        """Return what is paused for all workers, by which actor, since when and why, and what can be paused."""
+        return await _found(served)
+
+    @router.post("/pauses/{what:path}", "act", models.PausesDocument, 404, 409, 422, 503)
+    async def pause(what: What, actor: Actor, order: PauseOrder | None = None) -> Response:
+        """Let all workers begin nothing more of a handler or a workflow; they know within two seconds."""
+        await pauses.pause(what, (order or PauseOrder()).reason, actor=actor)
+        return await _found(served)
+
+    @router.delete("/pauses/{what:path}", "act", models.PausesDocument, 404, 409, 422, 503)
+    async def resume(what: What, actor: Actor) -> Response:
+        """Resume it, with what has waited."""
+        await pauses.resume(what, actor=actor)
+        return await _found(served)
+
+
+async def _found(served: Served) -> Response:
+    found = await with_waiting(served.store, await paused(served.store))
+    pausable = [f"{kind}:{name}" for kind, name in served.app.pauses.pausable()]
+    return answer(models.PausesDocument(found, pausable))

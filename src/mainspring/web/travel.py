@@ -34,7 +34,7 @@ from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.walk import INPUTS, Happened, Journey, Moment, Stopped
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow
-from mainspring.web import history_models as models
+from mainspring.web import models
 from mainspring.web.access import Permission
 from mainspring.web.models import Asked
 from mainspring.web.opened import Opened, branches_shown, decided_event, opened, state_changed, state_shown

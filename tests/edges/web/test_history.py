@@ -16,7 +16,7 @@ from mainspring.app.internals import internals_of
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing.samples import Count, Counter
-from mainspring.web import history_models as models
+from mainspring.web import models
 from mainspring.web.models import LogPage
 from tests.edges.web.support import bearer, counters, served, tokens
 from tests.edges.web.test_api import Client, count, serve

@@ -15,7 +15,7 @@ from mainspring.sealing.seals import About
 from mainspring.stores.sql import instances
 from mainspring.testing.samples import Counter, LeaveRequests
 from mainspring.web import models, served
-from mainspring.web.letter_kinds import ERROR_CHARACTERS, alike
+from mainspring.web.letters import ERROR_CHARACTERS, alike
 from tests.edges.web.support import served as serving
 from tests.edges.web.test_api import Client, count, serve
 

@@ -29,7 +29,7 @@ from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 from mainspring.sealing import Encrypted, Seal, StaticKeys
 from mainspring.web.access import Access, Role, Token
 from mainspring.web.api import api
-from mainspring.web.letter_kinds import kind_of
+from mainspring.web.letters import kind_of
 from mainspring.web.live import Live
 from mainspring.web.served import Served
 from tests.edges.web.support import SECRETS, asked, bearer, tokens
