@@ -18,21 +18,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mainspring.brokers.by_address import published_by_address
+from mainspring.brokers.adapters import installed, published_by_address
 from mainspring.brokers.port import Outgoing, Subscription
 from mainspring.brokers.routing import checked_name, checked_seconds
 from mainspring.codec.limits import BODY_LIMIT_BYTES
-from mainspring.errors import BrokerError, DoNotRetryError, SettingError, WiringError
+from mainspring.errors import BrokerError, DoNotRetryError, SettingError
 
-try:
+with installed("kafka", "aiokafka", "aiokafka"):
     import aiokafka  # pyright: ignore[reportMissingTypeStubs]  it has none
     from aiokafka import errors  # pyright: ignore[reportMissingTypeStubs]  as above
 
     from mainspring.brokers.kafka_subscription import KafkaSubscription, record_headers, stopped
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "aiokafka":
-        raise
-    raise WiringError("mainspring.brokers.kafka needs aiokafka", "Install mainspring[kafka].") from missing
 
 CONNECT_SECONDS: Final = 10
 CONFIRM_SECONDS: Final = 30

@@ -15,13 +15,13 @@ from secrets import token_hex
 from typing import Any, Final, cast
 from weakref import WeakSet
 
-from mainspring.brokers.closing import going_on
+from mainspring.brokers.adapters import going_on, installed
 from mainspring.brokers.port import Outgoing, Subscription
 from mainspring.brokers.routing import checked_name, checked_seconds
-from mainspring.errors import BrokerError, SettingError, WiringError
+from mainspring.errors import BrokerError, SettingError
 from mainspring.logs import logger
 
-try:
+with installed("nats", "nats-py", "nats"):
     from nats.aio.client import Client
     from nats.js import JetStreamContext
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, KeyValueConfig, StorageType, StreamConfig
@@ -31,10 +31,6 @@ try:
     from mainspring.brokers.nats_publishing import Confirmations, no_stream
     from mainspring.brokers.nats_subscription import NatsSubscription
     from mainspring.brokers.nats_turn import Turn
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "nats":
-        raise
-    raise WiringError("mainspring.brokers.nats needs nats-py", "Install mainspring[nats].") from missing
 
 BUCKET: Final = "mainspring-turns"
 CONNECT_SECONDS: Final = 5

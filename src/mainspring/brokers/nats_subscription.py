@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import json
 from nats.aio.msg import Msg
 
-from mainspring.brokers.closing import going_on
+from mainspring.brokers.adapters import going_on
 from mainspring.brokers.nats_turn import Turn
 from mainspring.brokers.port import Delivery
 from mainspring.errors import BrokerError

@@ -21,13 +21,12 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, Literal
 
-from mainspring.brokers.by_address import published_by_address
-from mainspring.brokers.closing import going_on
+from mainspring.brokers.adapters import going_on, installed, published_by_address
 from mainspring.brokers.port import Outgoing, Subscription
-from mainspring.errors import BrokerError, SettingError, WiringError
+from mainspring.errors import BrokerError, SettingError
 from mainspring.logs import logger
 
-try:
+with installed("rabbitmq", "aio-pika", "aio_pika", "aiormq", "pamqp", "yarl"):
     import aio_pika
     from aio_pika.abc import AbstractChannel, AbstractConnection
     from aio_pika.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed, DeliveryError, PublishError
@@ -36,10 +35,6 @@ try:
     from yarl import URL
 
     from mainspring.brokers.rabbitmq_subscription import RabbitSubscription
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] not in ("aio_pika", "aiormq", "pamqp", "yarl"):
-        raise
-    raise WiringError("mainspring.brokers.rabbitmq needs aio-pika", "Install mainspring[rabbitmq].") from missing
 
 CONNECT_SECONDS: Final = 10
 CONFIRM_SECONDS: Final = 30

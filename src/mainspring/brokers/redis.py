@@ -18,21 +18,17 @@ from secrets import token_hex
 from typing import Any, Final, cast
 from weakref import WeakSet
 
-from mainspring.brokers.closing import going_on
+from mainspring.brokers.adapters import going_on, installed
 from mainspring.brokers.port import Outgoing, Subscription
 from mainspring.brokers.routing import checked_seconds
-from mainspring.errors import BrokerError, WiringError
+from mainspring.errors import BrokerError
 from mainspring.logs import logger
 
-try:
+with installed("redis", "redis", "redis"):
     from redis.asyncio import Redis
     from redis.exceptions import ResponseError
 
     from mainspring.brokers.redis_subscription import RedisSubscription
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "redis":
-        raise
-    raise WiringError("mainspring.brokers.redis needs redis", "Install mainspring[redis].") from missing
 
 BODY: Final = "data"
 CONNECT_SECONDS: Final = 5.0

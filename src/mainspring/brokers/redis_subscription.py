@@ -9,7 +9,7 @@ from typing import Any, Final
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from mainspring.brokers.closing import going_on
+from mainspring.brokers.adapters import going_on
 from mainspring.brokers.port import Delivery
 from mainspring.errors import BrokerError
 from mainspring.logs import logger

@@ -83,11 +83,7 @@ class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Receive(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is taken from an endpoint. Without `types`: all that workflows take and functions subscribed to.
-
-    >>> Receive(types=("PlaceOrder",)).prefetch
-    500
-    """
+    """What is taken from an endpoint. Without `types`: all that workflows take and functions subscribed to."""
 
     types: tuple[str, ...] | None = None
     group: str | None = None

@@ -75,11 +75,7 @@ log = logger("mainspring.brokers")
 
 
 class SourceOptions(Struct, frozen=True, kw_only=True):
-    """What a source takes, and how. `bare_type` is the type of messages that do not say theirs.
-
-    >>> SourceOptions(group="shop").prefetch
-    500
-    """
+    """What a source takes, and how. `bare_type` is the type of messages that do not say theirs."""
 
     group: str
     types: frozenset[str] | None = None

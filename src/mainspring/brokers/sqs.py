@@ -23,17 +23,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
-from mainspring.brokers.by_address import published_by_address
+from mainspring.brokers.adapters import installed, published_by_address
 from mainspring.brokers.port import Outgoing, Subscription
-from mainspring.errors import BrokerError, DoNotRetryError, SettingError, WiringError
+from mainspring.errors import BrokerError, DoNotRetryError, SettingError
 
-try:
+with installed("sqs", "botocore", "botocore"):
     from mainspring.brokers.sqs_client import BATCH, SqsClient
     from mainspring.brokers.sqs_subscription import BASE64, ENCODING, HEADERS, SqsSubscription
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "botocore":
-        raise
-    raise WiringError("mainspring.brokers.sqs needs botocore", "Install mainspring[sqs].") from missing
 
 TAKEOVER_SECONDS: Final = 30
 LONGEST_TAKEOVER_SECONDS: Final = 3_600

@@ -14,7 +14,7 @@ from botocore.config import Config  # pyright: ignore[reportMissingTypeStubs]  i
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError  # pyright: ignore[reportMissingTypeStubs]  as above
 from botocore.session import Session  # pyright: ignore[reportMissingTypeStubs]  as above
 
-from mainspring.brokers.closing import going_on
+from mainspring.brokers.adapters import going_on
 from mainspring.errors import BrokerError
 
 THREADS: Final = 16

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from msgspec import DecodeError, Struct, ValidationError, json
 from msgspec.structs import replace
 
-from mainspring.brokers.closing import going_on
+from mainspring.brokers.adapters import going_on
 from mainspring.brokers.port import Delivery
 from mainspring.brokers.sqs_client import BATCH, SqsClient
 from mainspring.errors import BrokerError
