@@ -149,9 +149,6 @@ class OutlinePage(Struct, frozen=True):
 
     A long stream goes on in the next page. `instances` are those whose first events are here, or in the pages that
     follow. `resets` says of each Reset, by key and version, to which version it went back; None where nobody can tell.
-
-    >>> OutlinePage([], []).resets
-    {}
     """
 
     instances: Sequence[InstanceRow]

@@ -30,11 +30,7 @@ _ANSWERS = {"reply": Kind.REPLY, "result": Kind.REPLY}
 
 
 class Arrival(Struct, frozen=True):
-    """A message that came, as the inputs that it becomes: none, if every route skips it.
-
-    >>> Arrival((), "e-1").inputs
-    ()
-    """
+    """A message that came, as the inputs that it becomes: none, if every route skips it."""
 
     inputs: tuple[Pending, ...]
     id: str

@@ -77,9 +77,6 @@ class Changed(Struct, frozen=True):
 
     `message` and `state` are the names of the types concerned; instances that differ in the same way have the same
     ones. `text` has all of it.
-
-    >>> Changed("decided otherwise", "Claim", "Open", "Refund/c-1, position 2: …").kind
-    'decided otherwise'
     """
 
     kind: Kind

@@ -54,9 +54,6 @@ class SourceFigures(Struct, frozen=True):
     `state` is `stopped`, `connecting`, `running`, `paused`, or `failing` with the `error`. Of what was `received`,
     messages were `accepted`, known already (`duplicates`), without a taker (`skipped`), or could not be taken
     (`undelivered`) and are dead letters.
-
-    >>> SourceFigures("orders", "main", "orders.placed", "shop", "running").received
-    0
     """
 
     name: str

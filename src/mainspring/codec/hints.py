@@ -15,11 +15,7 @@ from mainspring.errors import RegistrationError
 
 
 class Field(Struct, frozen=True):
-    """A field of a record: its name in Python and in JSON, and its type hint with all names resolved.
-
-    >>> Field("qty", "qty", int, required=True).init
-    True
-    """
+    """A field of a record: its name in Python and in JSON, and its type hint with all names resolved."""
 
     name: str
     key: str

@@ -83,8 +83,4 @@ OF_THE_ENGINE: Final = frozenset({SendFailed, ChildCompleted, ChildFailed, Deadl
 @message(name="mainspring.Undone")
 @dataclass(frozen=True)
 class Undone:
-    """What stands for the result of a compensation whose handler returned nothing.
-
-    >>> Undone()
-    Undone()
-    """
+    """What stands for the result of a compensation whose handler returned nothing."""

@@ -123,11 +123,7 @@ class Envelope(Struct, Generic[M_co], frozen=True, gc=False):
 
 
 class MessageType(Struct, frozen=True, gc=False):
-    """The name, version, former names and upcasters of a type, as `@message` gives them.
-
-    >>> MessageType("PlaceOrder")
-    MessageType(name='PlaceOrder', version=1, aliases=(), upcasters=())
-    """
+    """The name, version, former names and upcasters of a type, as `@message` gives them."""
 
     name: str
     version: int = 1

@@ -30,11 +30,7 @@ def note(what: str, fix: str) -> Finding:
 
 
 class Examination(Struct, frozen=True):
-    """What was found. `facts` is what is good to know anyway; `ready` says that opening the store changes nothing.
-
-    >>> Examination([]).ready
-    True
-    """
+    """What was found. `facts` is what is good to know anyway; `ready` says that opening the store changes nothing."""
 
     findings: list[Finding]
     facts: dict[str, str] = {}

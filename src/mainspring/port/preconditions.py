@@ -13,9 +13,6 @@ class Unmet(Struct, frozen=True, gc=False):
 
     `position` is where its stream ends: 0 if it has none, -1 if it was purged. `waiting` says that inputs wait which
     it has not stepped.
-
-    >>> Unmet(7, waiting=False).position
-    7
     """
 
     position: int

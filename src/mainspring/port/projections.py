@@ -49,9 +49,6 @@ class Advance(Struct, frozen=True, gc=False):
     where it is given, and `retires` are generations that end with this move: they must not have ended before, and one
     that is live must not be ahead of a generation that was filled to take its place. A position of -1 says that nothing
     was done for a generation yet.
-
-    >>> Advance("orders", 1, expected=None, position=0, status="live").documents
-    ()
     """
 
     name: str
@@ -83,11 +80,7 @@ class Advance(Struct, frozen=True, gc=False):
 
 
 class Behind(Struct, frozen=True, gc=False):
-    """How many events stand behind a position, as far as they were counted, and when the first of them happened.
-
-    >>> Behind(0, None).events
-    0
-    """
+    """How many events stand behind a position, as far as they were counted, and when the first of them happened."""
 
     events: int
     since_us: int | None

@@ -40,11 +40,7 @@ class PurgePage(Struct, frozen=True, gc=False):
 
 
 class Purged(Struct, frozen=True, gc=False):
-    """What one transaction of a purge did: how many became tombstones, how many events went, and whose are left.
-
-    >>> Purged(1, 1_000, (7,)).left
-    (7,)
-    """
+    """What one transaction of a purge did: how many became tombstones, how many events went, and whose are left."""
 
     tombstones: int
     events: int

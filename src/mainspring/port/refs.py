@@ -20,11 +20,7 @@ class Ref(Struct, frozen=True, gc=False):
 
 
 class OutputKey(Struct, frozen=True, gc=False):
-    """Where an output stands: the store's key of its instance, and the version. Never used twice.
-
-    >>> OutputKey(7, 3)
-    OutputKey(instance=7, version=3)
-    """
+    """Where an output stands: the store's key of its instance, and the version. Never used twice."""
 
     instance: int
     version: int

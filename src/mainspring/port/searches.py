@@ -15,11 +15,7 @@ AttributeName: TypeAlias = tuple[str, AttributeKind]
 
 
 class Found(NamedTuple):
-    """What one look has found, and behind which key the next one begins; None: there is nothing behind it.
-
-    >>> Found([], 10_000).next
-    10000
-    """
+    """What one look has found, and behind which key the next one begins; None: there is nothing behind it."""
 
     rows: list[InstanceRow]
     next: int | None

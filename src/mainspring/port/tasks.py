@@ -48,11 +48,7 @@ class TaskOpening(Struct, frozen=True, gc=False):
 
 
 class TaskAnswer(Struct, frozen=True, gc=False):
-    """An answer to the task of a unit's own instance: who gives it, with which roles, and the answer's type.
-
-    >>> TaskAnswer(3, "ann", ("manager",), "Approve").version
-    3
-    """
+    """An answer to the task of a unit's own instance: who gives it, with which roles, and the answer's type."""
 
     version: int
     actor: str
@@ -67,9 +63,6 @@ class TaskWork(Struct, frozen=True, gc=False):
     checked, and leaves its task as it is. `reopens` is the version of a task whose
     answer is passed over: it is open again. `bars` are the names of a message that came from outside: where one of them
     answers a task that is open before all this, the unit is refused.
-
-    >>> TaskWork(closes=("approval",)).close_all
-    False
     """
 
     answer: TaskAnswer | None = None
@@ -82,11 +75,7 @@ class TaskWork(Struct, frozen=True, gc=False):
 
 
 class TaskRow(Struct, frozen=True, gc=False):
-    """A task. `context` is that of the input that began its instance, `ended_us` when it was answered or closed.
-
-    >>> TaskRow("W", "i", 3, "approval", "Approve", ("Approve",), opened_us=0).status
-    'open'
-    """
+    """A task. `context` is that of the input that began its instance, `ended_us` when it was answered or closed."""
 
     workflow: str
     instance: str
@@ -147,9 +136,6 @@ class Refused(Struct, frozen=True, gc=False):
     `answered`: it was answered before. `closed`: the workflow moved on, or ended. `missing`: there is no such task.
     `not asked`: neither the person nor one of the roles was asked. `excluded`: this person may not. `held`: another
     person has claimed it. `asked`: it is open, and its answer came from outside, past it.
-
-    >>> Refused("closed").reason
-    'closed'
     """
 
     reason: RefusalReason

@@ -19,22 +19,14 @@ MISSING: Final = object()
 
 
 class InstanceOf(Struct, frozen=True):
-    """Some instance of a class, as what `Path("x")` in the source stands for.
-
-    >>> InstanceOf(int).cls
-    <class 'int'>
-    """
+    """Some instance of a class, as what `Path("x")` in the source stands for."""
 
     cls: type[Any]
     has_arguments: bool = False
 
 
 class Unloaded(Struct, frozen=True):
-    """Something from a module that only the function itself would import.
-
-    >>> Unloaded("requests", "get").name
-    'get'
-    """
+    """Something from a module that only the function itself would import."""
 
     module: str
     name: str = ""

@@ -44,11 +44,7 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class Answer(Struct, frozen=True):
-    """What was answered. Names of headers are in lower case; `cut` says that the body was longer than was asked for.
-
-    >>> Answer(200, {}, b"{}").cut
-    False
-    """
+    """What was answered. Names of headers are in lower case; `cut` says that the body was longer than was asked for."""
 
     status: int
     headers: Mapping[str, str]

@@ -18,11 +18,7 @@ from mainspring.testing.rehearsal import Rehearsal
 
 
 class Broken(Exception):  # noqa: N818  it names what is broken, and never leaves the kit
-    """A property does not hold; `how` says in which way.
-
-    >>> Broken("decide is deterministic", "it is not").property
-    'decide is deterministic'
-    """
+    """A property does not hold; `how` says in which way."""
 
     def __init__(self, property: str, how: str) -> None:
         self.property = property

@@ -34,41 +34,25 @@ REFUSALS: Final = (UnknownTransitionError, CannotBeginError, InstanceEndedError)
 
 
 class Say(Struct, frozen=True):
-    """A message comes from outside.
-
-    >>> Say("paid").message
-    'paid'
-    """
+    """A message comes from outside."""
 
     message: Any
 
 
 class Repeat(Struct, frozen=True):
-    """A message that came before comes again.
-
-    >>> Repeat(0).which
-    0
-    """
+    """A message that came before comes again."""
 
     which: int
 
 
 class Fire(Struct, frozen=True):
-    """A timer fires: one that waits, or late, one that does not wait any more.
-
-    >>> Fire(0).which
-    0
-    """
+    """A timer fires: one that waits, or late, one that does not wait any more."""
 
     which: int
 
 
 class Answer(Struct, frozen=True):
-    """The answer to something that was sent arrives.
-
-    >>> Answer(0).which
-    0
-    """
+    """The answer to something that was sent arrives."""
 
     which: int
 
@@ -105,11 +89,7 @@ class Attempt(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """A property that an order broke, and the order.
-
-    >>> Failure("decide is pure", "It called time.time.", (), None).property
-    'decide is pure'
-    """
+    """A property that an order broke, and the order."""
 
     property: str
     how: str
@@ -119,11 +99,7 @@ class Failure(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """What a run checks and allows.
-
-    >>> Rules().late_timers
-    True
-    """
+    """What a run checks and allows."""
 
     answers: Mapping[type[Any], Callable[[Any], Any]] = {}
     properties: tuple[Property, ...] = ()

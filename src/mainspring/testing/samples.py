@@ -12,33 +12,21 @@ from mainspring.core.workflow import Workflow
 
 @dataclass(frozen=True)
 class Count:
-    """Counts once.
-
-    >>> Count("c-1").counter
-    'c-1'
-    """
+    """Counts once."""
 
     counter: str
 
 
 @dataclass(frozen=True)
 class CountedThrice:
-    """The result after the third time.
-
-    >>> CountedThrice("c-1").counter
-    'c-1'
-    """
+    """The result after the third time."""
 
     counter: str
 
 
 @dataclass(frozen=True)
 class Counted:
-    """How often it was counted so far.
-
-    >>> Counted().times
-    0
-    """
+    """How often it was counted so far."""
 
     times: int = 0
 
@@ -66,22 +54,14 @@ class Counter(Workflow[Count, Counted, CountedThrice]):
 
 @dataclass(frozen=True)
 class RequestLeave:
-    """An employee asks for leave.
-
-    >>> RequestLeave("l-1").leave_id
-    'l-1'
-    """
+    """An employee asks for leave."""
 
     leave_id: str
 
 
 @dataclass(frozen=True)
 class Leave:
-    """A manager's answer.
-
-    >>> Leave("l-1", granted=True).granted
-    True
-    """
+    """A manager's answer."""
 
     leave_id: str
     granted: bool
@@ -89,11 +69,7 @@ class Leave:
 
 @dataclass(frozen=True)
 class Asking:
-    """The only state there is.
-
-    >>> Asking()
-    Asking()
-    """
+    """The only state there is."""
 
 
 class LeaveRequests(Workflow[RequestLeave | Leave, Asking, Leave]):

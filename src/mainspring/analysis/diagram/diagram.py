@@ -107,9 +107,6 @@ class Node(Struct, frozen=True):
     """A state, or a mark. `ends` says how instances ended that came here, where all did.
 
     `visits` and `dwell_seconds`, the median of those who left, are None where history does not tell.
-
-    >>> Node("AwaitingPayment", visits=3).kind
-    'state'
     """
 
     name: str
@@ -123,11 +120,7 @@ class Node(Struct, frozen=True):
 
 
 class Diagram(Struct, frozen=True):
-    """What is drawn. Nodes and arrows have a fixed order: that of the code, then what history adds, by frequency.
-
-    >>> Diagram("Counter", "code", (), ()).notes
-    ()
-    """
+    """What is drawn. Nodes and arrows have a fixed order: that of the code, then what history adds, by frequency."""
 
     workflow: str
     source: Literal["code", "history", "both"]

@@ -22,11 +22,7 @@ MOST_TO_SWAP: Final = 400
 
 
 class Box(Struct, frozen=True):
-    """A box to be placed.
-
-    >>> Box("New", 60, 30).name
-    'New'
-    """
+    """A box to be placed."""
 
     name: str
     width: float
@@ -34,11 +30,7 @@ class Box(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A line from one box to another, or back to the same one, with room for its label.
-
-    >>> Line("New", "Paid", 80, 16).target
-    'Paid'
-    """
+    """A line from one box to another, or back to the same one, with room for its label."""
 
     source: str
     target: str

@@ -46,11 +46,7 @@ class PlacedBox(Struct, frozen=True):
 
 
 class Curve(Struct, frozen=True):
-    """One piece of a path: a cubic Bézier curve from where the last one ended.
-
-    >>> Curve((0, 5), (0, 5), (0, 10)).end
-    (0, 10)
-    """
+    """One piece of a path: a cubic Bézier curve from where the last one ended."""
 
     first: Point
     second: Point
@@ -77,11 +73,7 @@ class PlacedLine(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """Boxes and lines in their places, in the order in which they were given.
-
-    >>> Layout((), (), 0, 0).width
-    0
-    """
+    """Boxes and lines in their places, in the order in which they were given."""
 
     boxes: tuple[PlacedBox, ...]
     lines: tuple[PlacedLine, ...]

@@ -52,11 +52,7 @@ class MinedState(Struct, frozen=True):
 
 
 class Mined(Struct, frozen=True):
-    """What the instances of a workflow did. The most frequent comes first.
-
-    >>> Mined("Orders").instances
-    0
-    """
+    """What the instances of a workflow did. The most frequent comes first."""
 
     workflow: str
     initial: str | None = None

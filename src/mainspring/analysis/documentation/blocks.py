@@ -10,21 +10,13 @@ from mainspring.analysis.diagram.diagram import Diagram
 
 
 class Code(Struct, frozen=True, tag=True):
-    """A piece of text that is a name or a piece of code.
-
-    >>> Code("PlaceOrder").text
-    'PlaceOrder'
-    """
+    """A piece of text that is a name or a piece of code."""
 
     text: str
 
 
 class Link(Struct, frozen=True, tag=True):
-    """The name of another page of the same documentation, and where it lies; `page` has no ending.
-
-    >>> Link("Shipping", "Shipping").anchor
-    ''
-    """
+    """The name of another page of the same documentation, and where it lies; `page` has no ending."""
 
     text: str
     page: str
@@ -58,11 +50,7 @@ Cell: TypeAlias = tuple[Piece, ...]
 
 
 class Heading(Struct, frozen=True, tag=True):
-    """A heading: level 1 is the page's own.
-
-    >>> Heading("States", 2).level
-    2
-    """
+    """A heading: level 1 is the page's own."""
 
     text: str
     level: int
@@ -89,11 +77,7 @@ class Items(Struct, frozen=True, tag=True):
 
 
 class Table(Struct, frozen=True, tag=True):
-    """A table. `caption` says to those who cannot see it what it is about.
-
-    >>> Table("States", ("state",), ((("New",),),)).columns
-    ('state',)
-    """
+    """A table. `caption` says to those who cannot see it what it is about."""
 
     caption: str
     columns: tuple[str, ...]
@@ -114,11 +98,7 @@ Block: TypeAlias = Heading | Text | Items | Table | Picture
 
 
 class Page(Struct, frozen=True):
-    """A page. `name` is that of its file, without an ending.
-
-    >>> Page("Door", "Door", ()).title
-    'Door'
-    """
+    """A page. `name` is that of its file, without an ending."""
 
     name: str
     title: str

@@ -399,11 +399,7 @@ _WRITERS: Final[dict[Format, tuple[Callable[[Page], str], str, str]]] = {
 
 
 class Written(Struct, frozen=True):
-    """What was done: the files that were written, and those of workflows that are gone, which were removed.
-
-    >>> Written((), ()).removed
-    ()
-    """
+    """What was done: the files that were written, and those of workflows that are gone, which were removed."""
 
     written: tuple[str, ...]
     removed: tuple[str, ...]

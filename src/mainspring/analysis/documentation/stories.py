@@ -28,11 +28,7 @@ MESSAGE_CHARACTERS: Final = 200
 
 
 class Line(Struct, frozen=True):
-    """One event of a story: how long after the beginning, what happened, and the state after it.
-
-    >>> Line("0 s", "PlaceOrder", "came", "Waiting").state
-    'Waiting'
-    """
+    """One event of a story: how long after the beginning, what happened, and the state after it."""
 
     after: str
     what: str
@@ -41,11 +37,7 @@ class Line(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True):
-    """A story: an instance that ended, told from its stream. `took` is from its beginning to its end.
-
-    >>> Told("completed", "Shipped", "2 d", 1, ()).lines
-    ()
-    """
+    """A story: an instance that ended, told from its stream. `took` is from its beginning to its end."""
 
     status: str
     state: str

@@ -24,11 +24,7 @@ _DEFAULTS: Final = HandlerOptions()
 
 
 class HandlerFacts(Struct, frozen=True):
-    """A function that carries a message out, with its policies in words: `usual` says that none differs from the rest.
-
-    >>> HandlerFacts("charge", "ChargeCard", ("CardCharged",), "", ("60 s",)).subscribes
-    False
-    """
+    """A function that carries a message out, with its policies in words; `usual` where none differs from the rest."""
 
     name: str
     message: str
@@ -39,11 +35,7 @@ class HandlerFacts(Struct, frozen=True):
 
 
 class ScheduleFacts(Struct, frozen=True):
-    """What sends a message again and again.
-
-    >>> ScheduleFacts("nightly", "0 3 * * *", "CloseBooks", "once").calendar
-    '0 3 * * *'
-    """
+    """What sends a message again and again."""
 
     name: str
     calendar: str

@@ -29,9 +29,6 @@ class Exported(Struct, frozen=True):
     """What was written. `left_out` are instances whose streams could not be read, or not to their end, and why.
 
     At most the first 100 of them are named; `unread` counts all.
-
-    >>> Exported(2, 18).unread
-    0
     """
 
     instances: int

@@ -138,9 +138,6 @@ class Cut(Struct, frozen=True):
     """Stands for events of the instance that was read last which are not in the file, and says why.
 
     `inside`: the first of them may be a part of the step that was begun before.
-
-    >>> Cut("its stream is damaged").inside
-    True
     """
 
     why: str

@@ -196,9 +196,6 @@ class Question(Struct, frozen=True):
     """What is to be counted: what happened from a moment to another, and what runs too long now.
 
     `bounds` are how long instances of a workflow may run, in microseconds.
-
-    >>> Question(now_us=0).bounds
-    {}
     """
 
     now_us: int
@@ -213,11 +210,7 @@ class Question(Struct, frozen=True):
 
 
 class Counted(Struct):
-    """The tallies by workflow, and how many instances were looked at.
-
-    >>> Counted().instances
-    0
-    """
+    """The tallies by workflow, and how many instances were looked at."""
 
     tallies: dict[str, WorkflowTally] = {}
     instances: int = 0

@@ -30,9 +30,6 @@ class StateFigures(Struct, frozen=True):
 
     `waiting` are in it now; their time so far is no part of the other figures. `again` counts how often it was entered
     by an instance that had left it before.
-
-    >>> StateFigures("Waiting", None, 0.0, 3, 0).waiting
-    3
     """
 
     state: str
@@ -50,9 +47,6 @@ class CommandFigures(Struct, frozen=True):
     `retry_rate` is their part of the calls, `failure_rate` the part of failures in the answers. `handling` is how long
     the last try took, and `until_answer` the time from the decision to the answer. `again` were sent by an instance
     that had sent one before.
-
-    >>> CommandFigures("ChargeCard", 5, 5, 0, 0.0, 5, 6, 1, 0.2, None, None, 0).retry_rate
-    0.2
     """
 
     type: str
@@ -70,11 +64,7 @@ class CommandFigures(Struct, frozen=True):
 
 
 class TimerFigures(Struct, frozen=True):
-    """How often a timer was set and fired. `over` are those that had not fired when their instance ended.
-
-    >>> TimerFigures("PaymentTimedOut", 30, 2, 27).fired
-    2
-    """
+    """How often a timer was set and fired. `over` are those that had not fired when their instance ended."""
 
     type: str
     set: int
@@ -134,11 +124,7 @@ AdviceKind: TypeAlias = Literal[
 
 
 class Advice(Struct, frozen=True):
-    """Something that is worth a look. `link` is where the studio shows it, `command` what to type for more.
-
-    >>> Advice("failures", "Orders", "ChargeCard", "12.0 %", "…", "#/workflows/Orders", "mainspring doctor").subject
-    'ChargeCard'
-    """
+    """Something that is worth a look. `link` is where the studio shows it, `command` what to type for more."""
 
     kind: AdviceKind
     workflow: str
@@ -153,9 +139,6 @@ class Figures(Struct, frozen=True):
     """The figures of all workflows that were looked at, by name; of what happened since a moment and before another.
 
     `advice` is what of it is worth a look, if somebody has asked for that: see `advice_of`.
-
-    >>> Figures(moment(0), None, None, 0, 0, ()).workflows
-    ()
     """
 
     at: datetime

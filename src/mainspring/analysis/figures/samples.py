@@ -31,9 +31,6 @@ class Spread(Struct, frozen=True):
     """How long something took: how often, the percentiles, the longest, all together; in seconds.
 
     `exact` is False where the percentiles lie within RELATIVE_ERROR of the exact ones only.
-
-    >>> Spread(1, 2.5, 2.5, 2.5, 2.5, 2.5).exact
-    True
     """
 
     count: int
@@ -46,11 +43,7 @@ class Spread(Struct, frozen=True):
 
 
 class Bin(Struct, frozen=True):
-    """How many durations lie between two, in seconds.
-
-    >>> Bin(1.0, 2.0, 7).count
-    7
-    """
+    """How many durations lie between two, in seconds."""
 
     low: float
     high: float

@@ -30,11 +30,7 @@ CUT: Final[Step] = ("…", "…")
 
 
 class Variant(Struct, frozen=True):
-    """A path, how many took it, and their share. Steps that follow themselves are told once.
-
-    >>> Variant((("PlaceOrder", "Waiting"),), 3, 0.75).count
-    3
-    """
+    """A path, how many took it, and their share. Steps that follow themselves are told once."""
 
     steps: Path
     count: int
@@ -46,9 +42,6 @@ class VariantsFound(Struct, frozen=True):
 
     Where more than PATHS_KEPT were seen, rare ones were forgotten on the way: then `distinct` is at least so many, and
     a count may be too low by `uncertain` at most.
-
-    >>> VariantsFound((), 0, 0, 0).uncertain
-    0
     """
 
     top: tuple[Variant, ...]

@@ -23,11 +23,7 @@ INTERVALS_SHOWN: Final = 60
 
 
 class Interval(Struct, frozen=True):
-    """What began and what ended from a moment on, by how it ended.
-
-    >>> Interval(moment(0), 3, {"completed": 2}).begun
-    3
-    """
+    """What began and what ended from a moment on, by how it ended."""
 
     begin: datetime
     begun: int
@@ -35,11 +31,7 @@ class Interval(Struct, frozen=True):
 
 
 class Throughput(Struct, frozen=True):
-    """The intervals in which something began or ended, in their order; those between them are empty.
-
-    >>> Throughput("hour", ()).intervals
-    ()
-    """
+    """The intervals in which something began or ended, in their order; those between them are empty."""
 
     width: Width
     intervals: tuple[Interval, ...]

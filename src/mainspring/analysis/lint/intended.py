@@ -26,11 +26,7 @@ _ALMOST: Final = re.compile(r"#\s*mainspring:")
 
 
 class Comment(Struct, frozen=True):
-    """One comment, the line of the code that it speaks of, and the class around it.
-
-    >>> Comment("shop.py", 3, 4, "dead-end", (), "the archive").line
-    3
-    """
+    """One comment, the line of the code that it speaks of, and the class around it."""
 
     file: str
     line: int

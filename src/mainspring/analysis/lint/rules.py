@@ -187,11 +187,7 @@ class Finding(Struct, frozen=True, order=True):
 
 
 class Intended(Struct, frozen=True):
-    """A finding that a comment says is intended, and why.
-
-    >>> Intended(Finding(Place("shop.py", 12), "MS202", "Orders", (), "", ""), "the archive").reason
-    'the archive'
-    """
+    """A finding that a comment says is intended, and why."""
 
     finding: Finding
     reason: str

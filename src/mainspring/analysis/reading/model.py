@@ -56,11 +56,7 @@ class Place(Struct, frozen=True, order=True):
 
 
 class Field(Struct, frozen=True):
-    """A field of a message or a state, with its type as it is written.
-
-    >>> Field("amount", "int").required
-    True
-    """
+    """A field of a message or a state, with its type as it is written."""
 
     name: str
     type: str
@@ -71,9 +67,6 @@ class State(Struct, frozen=True):
     """A state of the machine.
 
     `ended` says that an instance can end in it; `reachable`, that transitions lead from the initial state to it.
-
-    >>> State("AwaitingPayment").initial
-    False
     """
 
     name: str
@@ -143,9 +136,6 @@ class Transition(Struct, frozen=True):
     `ignored` says that nothing was decided and the state stayed what it was: `return []`. `decided` is where decide
     returns, and `evolved` where evolve returned the states on the way to the target. `failed` are the commands of whose
     SendFailed it is so; () for a message that is none.
-
-    >>> Transition("New", "PlaceOrder", "AwaitingPayment").ignored
-    False
     """
 
     source: str
@@ -172,9 +162,6 @@ class Gap(Struct, frozen=True):
 
     It is an unknown transition if such a message comes, or is ignored where it is a timer or the workflow says so.
     `failed` are the commands of whose SendFailed it is so; () for a message that is none.
-
-    >>> Gap("AwaitingPayment", "OrderShipped").guard
-    ''
     """
 
     source: str

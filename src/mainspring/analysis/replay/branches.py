@@ -142,11 +142,7 @@ Kind: TypeAlias = Literal["case", "no case", "if", "if not"]
 
 
 class Guard(Struct, frozen=True):
-    """A case whose pattern fitted and whose guard said no.
-
-    >>> Guard(12, "case Claim(amount) if amount > 100").line
-    12
-    """
+    """A case whose pattern fitted and whose guard said no."""
 
     line: int
     text: str

@@ -25,11 +25,7 @@ from mainspring.purity.guarding import guarded, with_method
 
 
 class Evolved(Struct, frozen=True):
-    """The branches of evolve that an event led to.
-
-    >>> Evolved(2, ()).position
-    2
-    """
+    """The branches of evolve that an event led to."""
 
     position: int
     branches: tuple[Branch, ...]

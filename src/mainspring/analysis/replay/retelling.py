@@ -169,11 +169,7 @@ class Edit(Struct, frozen=True):
 
 
 class Untaken(Struct, frozen=True):
-    """An input that cannot be taken. `position` is where it was recorded; None if it is the one that was inserted.
-
-    >>> Untaken(9, "paid", "it had ended").reason
-    'it had ended'
-    """
+    """An input that cannot be taken. `position` is where it was recorded; None if it is the one that was inserted."""
 
     position: int | None
     message: Any

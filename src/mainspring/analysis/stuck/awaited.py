@@ -34,9 +34,6 @@ class Awaited(Struct, frozen=True):
     """Children and fan-outs without an outcome, the first hundred, and open tasks.
 
     `since` is the position behind which they were looked for.
-
-    >>> Awaited([], []).tasks
-    []
     """
 
     children: list[OpenChild]

@@ -27,11 +27,7 @@ _GIVES: Final = ("Sent", "Resent", "Published", "ChildStarted", "FannedOut", "Re
 
 
 class Link(Struct, frozen=True):
-    """Another instance, by which event of this one's stream, and by which type of message.
-
-    >>> Link("child", Ref("Shipping", "o-1"), 4, "ShipOrder").relation
-    'child'
-    """
+    """Another instance, by which event of this one's stream, and by which type of message."""
 
     relation: Relation
     ref: Ref
@@ -40,11 +36,7 @@ class Link(Struct, frozen=True):
 
 
 class Links(Struct, frozen=True):
-    """The links of an instance, each once. `cut`: there may be more. `unread` messages could not be read or routed.
-
-    >>> Links((), cut=False, unread=0).links
-    ()
-    """
+    """The links of an instance, each once. `cut`: there may be more. `unread` messages could not be read or routed."""
 
     links: tuple[Link, ...]
     cut: bool

@@ -264,11 +264,7 @@ class Stuck(Struct, frozen=True):
 
 
 class StuckFound(Struct, frozen=True):
-    """Those that seem stuck, the worst first, and how many there are in all. `looked_at` had not ended.
-
-    >>> StuckFound(moment(0), (), 0, 0).found
-    0
-    """
+    """Those that seem stuck, the worst first, and how many there are in all. `looked_at` had not ended."""
 
     at: datetime
     shown: tuple[Stuck, ...]
@@ -279,11 +275,7 @@ class StuckFound(Struct, frozen=True):
 
 
 class Fence(Struct, frozen=True):
-    """Behind which time a stay in a state is unusual, by so many finished ones.
-
-    >>> Fence(60_000_000.0, 5_000_000.0, 40).limit_us
-    60000000.0
-    """
+    """Behind which time a stay in a state is unusual, by so many finished ones."""
 
     limit_us: float
     usual_us: float

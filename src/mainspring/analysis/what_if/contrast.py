@@ -38,11 +38,7 @@ Lines: TypeAlias = tuple[str, ...]
 
 
 class Stored(Struct, frozen=True, gc=False):
-    """A state as it was stored: of a snapshot, or of an exported file.
-
-    >>> Stored("Waiting", 1, b"{}").type
-    'Waiting'
-    """
+    """A state as it was stored: of a snapshot, or of an exported file."""
 
     type: str
     type_version: int
@@ -69,9 +65,6 @@ class Compared(Struct):
     """How much was held against what: decisions step by step, names of states, and whole states where there are any.
 
     `states` are those of `states_passed` of which the whole is known: by a snapshot, or by old code to compare with.
-
-    >>> Compared(decisions=3).state_names
-    0
     """
 
     decisions: int = 0

@@ -38,11 +38,7 @@ LENGTH_BYTES: Final = 4
 
 
 class OldCode(Struct, frozen=True):
-    """Where old code lies. `path` is where its process looks for modules; from below `instead_of` none may come.
-
-    >>> OldCode("v1", "/tmp/old", "shop:app", (), "/shop").name
-    'v1'
-    """
+    """Where old code lies. `path` is where its process looks for modules; from below `instead_of` none may come."""
 
     name: str
     folder: str

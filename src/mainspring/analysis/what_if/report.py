@@ -22,9 +22,6 @@ class Example(Struct, frozen=True):
     """One story of a difference: the instance, the position of the input, and lines as of a diff.
 
     A `-` line was recorded, a `+` line is what today's code does, and `~` differs in the fields that it names.
-
-    >>> Example("Orders/o-1", "running", 4, ("- Sent(…)",)).position
-    4
     """
 
     instance: str
@@ -38,9 +35,6 @@ class Difference(Struct, frozen=True):
 
     `kind` says what it is: another `decision`; an `error` where there was none; another `state`; a message or event
     that is `unreadable` now; an `evolve` that fails.
-
-    >>> Difference("Orders", 1, "error", "PlaceOrder in New: decide raises KeyError", 3, 1, 3).in_flight
-    1
     """
 
     workflow: str
@@ -54,11 +48,7 @@ class Difference(Struct, frozen=True):
 
 
 class Unchecked(Struct, frozen=True):
-    """Instances that could not be checked, or not to their end, and why; with one of them.
-
-    >>> Unchecked("a part of its stream was erased", 2, 0, "Orders/o-1").instances
-    2
-    """
+    """Instances that could not be checked, or not to their end, and why; with one of them."""
 
     why: str
     instances: int
@@ -67,11 +57,7 @@ class Unchecked(Struct, frozen=True):
 
 
 class NewFields(Struct, frozen=True):
-    """Fields of a state that only today's code has, with defaults: compared with nothing, and no difference.
-
-    >>> NewFields("Orders", 1, "Paid", ("note",)).fields
-    ('note',)
-    """
+    """Fields of a state that only today's code has, with defaults: compared with nothing, and no difference."""
 
     workflow: str
     workflow_version: int

@@ -11,11 +11,7 @@ from mainspring.port.refs import OutputKey, Ref
 
 
 class Cause(Struct, frozen=True, gc=False):
-    """Which input an output was decided for, as its event says: its id, or else the output that it answered.
-
-    >>> Cause("m-1", "command", None).message_id
-    'm-1'
-    """
+    """Which input an output was decided for, as its event says: its id, or else the output that it answered."""
 
     message_id: str | None
     kind: str | None
@@ -27,9 +23,6 @@ class OutputClaim(Struct, frozen=True, gc=False):
 
     `cause` is the input that it was decided for, where its event names one; `context` that of the last input up to it
     that has one of its own; `error` that of its last attempt, if that failed.
-
-    >>> OutputClaim(OutputKey(7, 3), "W", "i", "send", "Charge", 0, 0, 0, "Charge", 1, b"{}", None, b"{}").attempts
-    0
     """
 
     output: OutputKey
@@ -65,11 +58,7 @@ class Claims(Struct, frozen=True, gc=False):
 
 
 class Leaves(Struct, frozen=True, gc=False):
-    """Inputs of types and versions that a worker cannot read, with all that stands behind them; and whole instances.
-
-    >>> Leaves(types=(("Charged", 2),)).instances
-    ()
-    """
+    """Inputs of types and versions that a worker cannot read, with all that stands behind them; and whole instances."""
 
     types: tuple[tuple[str, int], ...] = ()
     instances: tuple[Ref, ...] = ()
@@ -79,11 +68,7 @@ NO_LEAVES: Final = Leaves()
 
 
 class Relayed(Struct, frozen=True, gc=False):
-    """How many posted messages were moved into inboxes, and those of them that became dead letters instead.
-
-    >>> Relayed(0).letters
-    ()
-    """
+    """How many posted messages were moved into inboxes, and those of them that became dead letters instead."""
 
     count: int
     letters: tuple[DeadLetter, ...] = ()

@@ -81,9 +81,6 @@ class Snapshot(Struct, frozen=True, gc=False):
     """A state at a version, with a fingerprint of the code that made it. An optimisation only.
 
     One with an empty fingerprint is more: the events up to its version were trimmed, and it is all that is left.
-
-    >>> Snapshot(100, "f", "Waiting", 1, b"{}").version
-    100
     """
 
     version: int
@@ -99,11 +96,7 @@ class Snapshot(Struct, frozen=True, gc=False):
 
 
 class Loaded(Struct, frozen=True, gc=False):
-    """All that is needed to fold an instance: its row, a snapshot perhaps, and the events behind it.
-
-    >>> Loaded(InstanceRow(7, "W", "i", 0, "running", None, None, 1, b"{}", 0, 0), None, []).events
-    []
-    """
+    """All that is needed to fold an instance: its row, a snapshot perhaps, and the events behind it."""
 
     row: InstanceRow
     snapshot: Snapshot | None

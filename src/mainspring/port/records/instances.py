@@ -19,9 +19,6 @@ class InstanceRow(Struct, frozen=True, gc=False):
     """The row of an instance. `context` is that of the input that began it.
 
     With `purged_us` it is a tombstone: the stream is gone, and nothing can move the instance or begin it anew.
-
-    >>> InstanceRow(7, "W", "i", 3, "running", "Waiting", None, 1, b"{}", 0, 0).version
-    3
     """
 
     key: int

@@ -96,9 +96,6 @@ class Committed(Struct, frozen=True, gc=False):
 
     `unclaimed` are those positions that were to be claimed and are not: inputs that this worker does not hold wait
     before them, or it is known no longer. Stepping them now would be out of order.
-
-    >>> Committed(7).positions
-    ()
     """
 
     key: int
@@ -111,20 +108,13 @@ class Conflict(Struct, frozen=True, gc=False):
 
     `version`: the instance has another version. `inbox`: inputs wait before this one, or the input was consumed.
     `lost`: an output to be settled is not (or no longer) this worker's.
-
-    >>> Conflict("version").reason
-    'version'
     """
 
     reason: ConflictReason
 
 
 class Duplicate(Struct, frozen=True, gc=False):
-    """The unit was not applied, because its input is there already. `same` is True if type and body are equal.
-
-    >>> Duplicate(same=True).same
-    True
-    """
+    """The unit was not applied, because its input is there already. `same` is True if type and body are equal."""
 
     same: bool
 

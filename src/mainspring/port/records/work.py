@@ -20,9 +20,6 @@ class InputRow(Struct, frozen=True, gc=False):
 
     A timer that fired and waits here keeps its `timer_key`, so that it can still be cancelled. `claimed` says that the
     committing worker steps it at once.
-
-    >>> InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}").position
-    0
     """
 
     workflow: str
@@ -46,9 +43,6 @@ class OutputRow(Struct, frozen=True, gc=False):
 
     It is due `after_us` from the commit by the store's clock, or at `at_us`. `claimed` says that the committing worker
     takes it at once. `key` names a timer for cancelling; of a send that has a compensation it is ARMED.
-
-    >>> OutputRow(3, "send", "ChargeCard").claimed
-    False
     """
 
     version: int
@@ -109,11 +103,7 @@ class DeadLetter(Struct, frozen=True, gc=False):
 
 
 class Remembered(Struct, frozen=True, gc=False):
-    """A result kept under a business key until it expires.
-
-    >>> Remembered("charge:o-1", "CardCharged", 1, b"{}", 0).key
-    'charge:o-1'
-    """
+    """A result kept under a business key until it expires."""
 
     key: str
     type: str | None

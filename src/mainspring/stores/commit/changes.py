@@ -18,11 +18,7 @@ K = TypeVar("K", bound=Known)
 
 
 class Born(Struct, gc=False):
-    """A new output, or one that is retried before any worker has seen it.
-
-    >>> Born(7, 3, "send", "Charge", due_us=0, priority=0).attempts
-    0
-    """
+    """A new output, or one that is retried before any worker has seen it."""
 
     instance: int
     version: int
@@ -41,9 +37,6 @@ class Changes(Generic[K]):
 
     Settled outputs go before cancelled ones, and those to be retried behind them: what was released after all unclaimed
     outputs were cancelled must stay. `news` says that there is unclaimed work now.
-
-    >>> Changes(0).news
-    False
     """
 
     def __init__(self, now_us: int) -> None:

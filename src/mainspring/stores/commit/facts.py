@@ -24,9 +24,6 @@ class Known:
 
     There is one for every instance of a batch, so it has slots: CPython would give each a dict of its own, because so
     many are made before the first one is changed.
-
-    >>> Known("W", "i", ("W", "i")).version
-    0
     """
 
     __slots__ = (

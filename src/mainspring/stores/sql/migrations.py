@@ -7,11 +7,7 @@ from typing import NamedTuple
 
 
 class Migration(NamedTuple):
-    """One step of the schema.
-
-    >>> Migration(1, "streams_and_work", "CREATE …").version
-    1
-    """
+    """One step of the schema."""
 
     version: int
     name: str
