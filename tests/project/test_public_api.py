@@ -28,7 +28,15 @@ HANDLES: Final = {
     *("BlockingApp", "Hooks", "Pauses", "Post", "ProjectionHandle", "Projections"),
     *("Schedules", "Tasks", "Simulation", "BlockingWorld", "Given", "When", "History"),
     *("BlockingReceipt", "BlockingTransaction"),
-    *("Parts", "Search", "AskOptions", "MessageOptions", "RequestOptions", "SendOptions"),  # parameters by keyword
+    *(
+        "Parts",
+        "Search",
+        "AskOptions",
+        "MessageOptions",
+        "PostOptions",
+        "RequestOptions",
+        "SendOptions",
+    ),  # parameters by keyword
     *("AnyOutput", "DataclassMessage", "ModelMessage"),  # what `Message` is made of, and a result that is not declared
 }
 # Where bytes are what it is about: in what is sealed, what a broker carries, what was signed, what is secret.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 from mainspring.app.instance import Instance, Receipt, Result_co
 from mainspring.app.pauses import Pauses
-from mainspring.app.posting import Post, Posted
+from mainspring.app.posting import Post
 from mainspring.app.projections import ProjectionHandle, Projections
 from mainspring.app.requests import AskOptions, RequestOptions
 from mainspring.app.schedules import Schedules
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     # tests/engine/test_blocking.py holds that none is left out.
     def waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
         """Return a method as it is for programs without an event loop."""
+        ...
+
+    def at_once(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+        """Return one that waits for nothing."""
         ...
 
     def receives(
@@ -302,17 +306,8 @@ class BlockingApp(Blocking):
         def instance(self, workflow: type[Workflow[Any, State, Any, T]], id: str) -> BlockingInstance[State, T]: ...
         def instance_at(self, identity: str) -> BlockingInstance[Any, Any]: ...
         def transaction(self, limit: timedelta = ...) -> BlockingTransaction: ...
-        def post(
-            self,
-            message: Message,
-            connection: Any,
-            *,
-            id: str | None = None,
-            actor: str | None = None,
-            correlation_id: str | None = None,
-            publish: bool = False,
-        ) -> Posted: ...
 
+        post = at_once(Post.blocking)
         send = receives(Mainspring.send)
         send_many = receives_many(Mainspring.send_many)
         publish = receives_many(Mainspring.publish)

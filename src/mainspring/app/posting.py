@@ -7,7 +7,7 @@ worker then takes it in like any other message. Nothing of ours has to run where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from msgspec import Struct
 
@@ -31,6 +31,19 @@ class Posted(Struct, frozen=True):
 
     message_id: str
     instances: tuple[str, ...]
+
+
+class PostOptions(TypedDict, total=False):
+    """What may be said of a message that is posted; see `Post`.
+
+    >>> options: PostOptions = {"id": "checkout-17", "publish": True}
+    """
+
+    id: str | None
+    actor: str | None
+    correlation_id: str | None
+    publish: bool
+    workflow: str | type[Any] | None
 
 
 class Post:

@@ -7,7 +7,7 @@ from typing import Any, Final, Unpack
 
 from mainspring.app import Mainspring
 from mainspring.app.blocking import BlockingApp, BlockingReceipt, BlockingTransaction
-from mainspring.app.posting import Posted
+from mainspring.app.posting import Posted, PostOptions
 from mainspring.app.transactions import TRANSACTION
 from mainspring.app.workflow_handle import SendOptions
 from mainspring.core.messages import Message
@@ -58,20 +58,9 @@ class FlaskMainspring:
         """Return a transaction of the app's database: `with spring.transaction() as transaction`."""
         return self.app.transaction(limit)
 
-    def post(
-        self,
-        message: Message,
-        connection: Any,
-        *,
-        id: str | None = None,
-        actor: str | None = None,
-        correlation_id: str | None = None,
-        publish: bool = False,
-    ) -> Posted:
+    def post(self, message: Message, connection: Any, **options: Unpack[PostOptions]) -> Posted:
         """Send a message if the transaction of a connection of yours commits. The app need not run for this."""
-        return self._app.post.blocking(
-            message, connection, id=id, actor=actor, correlation_id=correlation_id, publish=publish
-        )
+        return self._app.post.blocking(message, connection, **options)
 
     def stop(self) -> None:
         """Stop the app; the next use starts it again. For tests: at the end of a process it stops by itself."""

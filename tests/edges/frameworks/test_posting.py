@@ -5,7 +5,9 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
+from inspect import signature
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
@@ -16,10 +18,10 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from mainspring import Mainspring
-from mainspring.app.internals import internals_of
-from mainspring.app.posting import Posted
+from mainspring.app.posting import Post, Posted, PostOptions
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import EncodeError, InvalidIdError, OperationError, PostingError, WiringError
+from mainspring.frameworks.flask import FlaskMainspring
 from mainspring.port.ids import plain
 from mainspring.stores.postgres.address import Address
 from tests.edges.frameworks.support import Other, Place, connected, dsn_of, left_of, orders_of, rows_of, shop, table_of
@@ -358,3 +360,18 @@ def test_of_a_thousand_requests_at_once_every_row_has_its_message_and_every_mess
             assert await one.dead_letters() == []
 
     run(main)
+
+
+def test_all_that_may_be_said_of_a_posted_message_may_be_said_to_flask() -> None:
+    app = shop("postgresql://db.example/shop")
+    flask = FlaskMainspring(app, SimpleNamespace(extensions={}))
+
+    with pytest.raises(PostingError, match="no connection that is known"):
+        flask.post(Place("o-1"), object(), workflow="Orders", publish=False)
+
+
+@pytest.mark.parametrize("method", [Post.__call__, Post.blocking])
+def test_the_options_of_a_post_are_those_of_the_app(method: Callable[..., Any]) -> None:
+    parameters = signature(method).parameters.values()
+
+    assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == set(PostOptions.__annotations__)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from mainspring.app import Mainspring
 from mainspring.app.blocking import BlockingApp
-from mainspring.app.posting import Posted
+from mainspring.app.posting import Posted, PostOptions
 from mainspring.core.messages import Message
 from mainspring.errors import SettingError
 from mainspring.frameworks.process import Running
@@ -37,19 +37,9 @@ def configured_app() -> Mainspring:
     return found
 
 
-def post(
-    message: Message,
-    *,
-    using: str = DEFAULT_DB_ALIAS,
-    id: str | None = None,
-    actor: str | None = None,
-    correlation_id: str | None = None,
-    publish: bool = False,
-) -> Posted:
+def post(message: Message, *, using: str = DEFAULT_DB_ALIAS, **options: Unpack[PostOptions]) -> Posted:
     """Send a message, or publish it, if the surrounding `transaction.atomic()` commits; PostgreSQL only."""
-    return configured_app().post.blocking(
-        message, connections[using], id=id, actor=actor, correlation_id=correlation_id, publish=publish
-    )
+    return configured_app().post.blocking(message, connections[using], **options)
 
 
 def running() -> BlockingApp:
