@@ -395,7 +395,7 @@ def test_what_a_person_answered_is_corrected_by_nobody_else(tmp_path: Path) -> N
             await app.instance(Expenses, "e-1").terminate("it is over")
             await until(app.dead_letters)
             (letter,) = await app.dead_letters()
-            with pytest.raises(OperationError, match="is what bob answered"):
+            with pytest.raises(OperationError, match="is bob's answer"):
                 await app.retry_dead_letter(letter.id, Approve("e-1", "yes"), actor="ops")
 
     run(use)

@@ -11,6 +11,7 @@ import pytest
 from mainspring import Breaker, Event, Fail, Mainspring, Retry, Send, SendFailed, Workflow
 from mainspring.analysis.stuck.held import held_back
 from mainspring.analysis.stuck.stuck import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.engine.fleet.standing import Standing, read
 from mainspring.errors import DoNotRetryError, InstanceFailedError
 from mainspring.port.records import Ref

@@ -19,6 +19,7 @@ from mainspring import (
 from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.held import held_among
 from mainspring.analysis.stuck.stuck import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.core.events import Kept
 from mainspring.port.records import Ref
 from tests.support.apps import MakeApp

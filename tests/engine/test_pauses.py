@@ -12,6 +12,7 @@ import pytest
 from mainspring import Mainspring, message
 from mainspring.analysis.stuck.held import held_among, not_going_on
 from mainspring.analysis.stuck.stuck import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.engine.claiming.lone_trials import LOOKS
 from mainspring.engine.operations.known_pauses import LOOK_SECONDS, pauses_of
 from mainspring.errors import NoSuchNameError, StoreUnreachableError, WaitTimeoutError

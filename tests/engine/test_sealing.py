@@ -10,6 +10,7 @@ import pytest
 
 from mainspring import FeedEntry, Mainspring, Received
 from mainspring.analysis.what_if.check import check_file
+from mainspring.app.internals import internals_of
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.errors import DamagedRecordError, DuplicateIdError, ErasedError, OperationError
 from mainspring.port.records import Ref

@@ -13,6 +13,7 @@ import pytest
 from mainspring import Mainspring
 from mainspring.analysis.stuck.held import held_among, unread_told
 from mainspring.analysis.stuck.stuck import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.engine.fleet import knowledge, standing
 from mainspring.engine.fleet.knowledge import Knowledge
 from mainspring.engine.fleet.standing import Left, Standing

@@ -10,6 +10,7 @@ import pytest
 from mainspring import Complete, Decisions, Event, FanOut, Mainspring, Workflow
 from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.stuck import reasons_of
+from mainspring.app.internals import internals_of
 from mainspring.core.failures import ChildFailed
 from mainspring.errors import InstanceFailedError
 from mainspring.port.records import Ref

@@ -7,7 +7,7 @@ worker then takes it in like any other message. Nothing of ours has to run where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from msgspec import Struct
 

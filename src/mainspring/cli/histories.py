@@ -57,7 +57,7 @@ async def record(app: Mainspring, output: Path, limit: int, search: Search, as_j
     left_out: dict[str, str] = {}
     for name in _workflows(app, search):
         where = filter_of(**{**search, "workflow": name})
-        for row in await app.engine.store.instances(where, limit):
+        for row in await internals_of(app).engine.store.instances(where, limit):
             await _keep(app, row, kept, left_out)
     with writing(output):
         write_histories(output, kept)

@@ -39,7 +39,7 @@ def dead_letters() -> None:
 @connected
 async def list_letters(app: Mainspring, limit: int, after: int, as_json: bool) -> None:
     """List dead letters, the oldest first."""
-    letters = [letter_view(row) for row in await app.engine.store.dead_letters(limit, after)]
+    letters = [letter_view(row) for row in await internals_of(app).engine.store.dead_letters(limit, after)]
     if as_json:
         write_lines(letters)
     elif letters:
@@ -73,7 +73,7 @@ async def show_letter(app: Mainspring, id: int, as_json: bool) -> None:
     if as_json:
         write_json(letter_view(letter))
     else:
-        _write_letter(letter, letter_view(letter, app.registry.codec))
+        _write_letter(letter, letter_view(letter, internals_of(app).registry.codec))
 
 
 def _write_letter(row: DeadLetter, letter: views.DeadLetter) -> None:
@@ -146,7 +146,7 @@ async def edit_letter(app: Mainspring, id: int, body: str, force: bool, actor: s
     """
     letter = await _letter(app, id)
     text = given(body)
-    message = app.registry.codec.decode_outside(letter.type, letter.type_version, text)
+    message = internals_of(app).registry.codec.decode_outside(letter.type, letter.type_version, text)
     await app.retry_dead_letter(id, message, actor=actor, force=force)
     still = await _still(app, id)
     outcome = still or "corrected and retried"

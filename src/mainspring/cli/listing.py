@@ -125,7 +125,7 @@ async def timers(app: Mainspring, identity: str | None, limit: int, as_json: boo
 
     All of them, or those of the instance ID. A timer that is overdue waits for a worker.
     """
-    store = app.engine.store
+    store = internals_of(app).engine.store
     ref = None if identity is None else ref_of(await find(app, identity))
     timers = [output_view(claim) for claim in await store.outputs(ref, timers=True, limit=limit)]
     if as_json:
@@ -147,4 +147,4 @@ async def timers(app: Mainspring, identity: str | None, limit: int, as_json: boo
             ["red" if timer.due < now else "" for timer in timers],
         )
     else:
-        click.echo(f"No timers wait in {shown_url(app.url)}.", err=True)
+        click.echo(f"No timers wait in {shown_url(internals_of(app).url)}.", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.loading import connected
 from mainspring.cli.options import actor_option, examples, json_option
 from mainspring.cli.output import visible, write_lines, write_table
@@ -37,7 +38,7 @@ async def list_pauses(app: Mainspring, as_json: bool) -> None:
         write_lines(found)
     elif found:
         write_table(COLUMNS, [_cells(info) for info in found])
-    if (unread := await unread_pauses(app.engine.store)) is not None:
+    if (unread := await unread_pauses(internals_of(app).engine.store)) is not None:
         click.echo(f"{visible(unread)} {WAY_OUT}", err=True)
     elif not found:
         click.echo("Nothing is paused.", err=True)

@@ -12,6 +12,7 @@ import click
 from msgspec.structs import asdict
 
 from mainspring.app import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.cli.loading import connected, shown_url
 from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import counted, write_json
@@ -81,7 +82,7 @@ async def purge(
     if not dry_run and not yes and sys.stdin.isatty():
         would = await app.purge(older_than=older_than, workflow=workflow, dry_run=True)
         where = "without an archive" if archive is None else f"after writing them to {archive}"
-        click.confirm(f"Remove {_told(would)} from {shown_url(app.url)}, {where}?", abort=True, err=True)
+        click.confirm(f"Remove {_told(would)} from {shown_url(internals_of(app).url)}, {where}?", abort=True, err=True)
     line = Line()
     try:
         report = await app.purge(

@@ -75,7 +75,7 @@ async def replay(app: Mainspring, identity: str, first: int, last: int | None, a
             click.echo(NO_EVENTS)
             if instance.row.error is not None:
                 click.secho(f"{instance.row.status}: {visible(instance.row.error)}", fg="red")
-    async for moment in travel(app.engine.store, instance.entry, instance.ref, begin, end):
+    async for moment in travel(internals_of(app).engine.store, instance.entry, instance.ref, begin, end):
         if isinstance(moment, Stopped):
             _write_stopped(moment, as_json=as_json)
             return REFUSED
@@ -105,7 +105,7 @@ async def explain(app: Mainspring, identity: str, at: int | None, as_json: bool)
     instance = await opened(app, identity, "explained")
     instance.check(at)
     found: Moment | None = None
-    async for moment in travel(app.engine.store, instance.entry, instance.ref, at or 1, at):
+    async for moment in travel(internals_of(app).engine.store, instance.entry, instance.ref, at or 1, at):
         if isinstance(moment, Stopped):
             _write_stopped(moment, as_json=as_json)
             return REFUSED

@@ -28,7 +28,7 @@ async def reply(app: Mainspring, request: str, as_json: bool) -> None:
     except OperationError as error:
         raise NotFoundError(str(error)) from None
     if as_json:
-        encoded = app.registry.codec.encode(message)
+        encoded = internals_of(app).registry.codec.encode(message)
         write_json({"request": request, "type": encoded.name, "message": Raw(encoded.body)})
     else:
         click.echo(visible(repr(message)))

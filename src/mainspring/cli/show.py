@@ -59,7 +59,7 @@ async def show(app: Mainspring, identity: str, at: int | None, last: int | None,
 
     ID is Workflow/id; the id alone will do if only one workflow has it.
     """
-    store = app.engine.store
+    store = internals_of(app).engine.store
     loaded = await find(app, identity)
     ref, entry = ref_of(loaded), entry_of(app, loaded)
     end = _checked(loaded, at)

@@ -28,7 +28,7 @@ def sources() -> None:
 @connected
 async def list_sources(app: Mainspring, as_json: bool) -> None:
     """List sources: their brokers, and how many messages wait there."""
-    found = [await _document(source) for source in app.services.sources.values()]
+    found = [await _document(source) for source in internals_of(app).services.sources.values()]
     if as_json:
         write_lines(found)
     elif found:
@@ -63,9 +63,9 @@ async def resume(app: Mainspring, name: str, as_json: bool) -> None:
 
 
 def _source(app: Mainspring, name: str) -> Source:
-    source = app.services.sources.get(name)
+    source = internals_of(app).services.sources.get(name)
     if source is None:
-        known = ", ".join(app.services.sources) or "none"
+        known = ", ".join(internals_of(app).services.sources) or "none"
         raise NotFoundError(f"There is no source {name}. This app has: {known}.")
     return source
 

@@ -60,7 +60,7 @@ def routes(served: Served) -> Router:
 
 
 def _looking(router: Router, served: Served) -> None:
-    app = served.app
+    app, inside = served.app, internals_of(served.app)
 
     @router.get("/log/{workflow}/{id:path}", "read", models.LogPage, 404, 409, 410, 503)
     async def log(workflow: Workflow, id: Id, limit: Limit = PAGE, after: After = 0) -> Response:
@@ -82,7 +82,9 @@ def _looking(router: Router, served: Served) -> None:
     @router.get("/attributes", "read", list[models.AttributeName], 503)
     async def names() -> Response:
         """Return by which attributes instances can be found, a thousand at most."""
-        return answer([models.AttributeName(name, kind) for name, kind in await app.engine.store.attribute_names()])
+        return answer(
+            [models.AttributeName(name, kind) for name, kind in await internals_of(app).engine.store.attribute_names()]
+        )
 
     @router.get("/attributes/{workflow}/{id:path}", "read", models.AttributesDocument, 404, 410, 503)
     async def attributes(workflow: Workflow, id: Id) -> Response:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from mainspring.app import Receipt
 from mainspring.app.answers import take_envelope
 from mainspring.app.arrivals import Arrivals
+from mainspring.app.internals import internals_of
 from mainspring.app.outside import publish_outside, read_message, send_outside
 from mainspring.app.requests import request as requested
 from mainspring.codec.wire import MEDIA_TYPE, read_envelope, schema
@@ -91,7 +92,7 @@ FIELDS: Final[dict[str, Any]] = {
 def routes(served: Served) -> Router:
     """Return them."""
     router = Router(served, "messages")
-    app = served.app
+    app, inside = served.app, internals_of(served.app)
 
     @router.post("/messages/{type}", "send", models.Taken, 404, 409, 410, 412, 413, 422, 503, openapi_extra=FIELDS)
     async def send(

@@ -399,7 +399,7 @@ class CounterfactualDocument(Struct, frozen=True):
     recorded_state: StateShown
     state: StateShown
     change: StateChanged | None
-    unanswered: Annotated[list[ToldEvent], Meta(description="Commands to which nobody knows an answer.")]
+    unanswered: Annotated[list[ToldEvent], Meta(description="Commands without a known answer.")]
     assumed: list[ToldEvent]
     untaken: list[UntakenDocument]
     waiting: Annotated[list[ToldEvent], Meta(description="Timers that are not due yet.")]
@@ -427,7 +427,7 @@ class LinksDocument(Struct, frozen=True):
     links: list[LinkedInstance]
     cut: Annotated[bool, Meta(description="Whether there may be more.")]
     unread: Annotated[
-        int, Meta(description="How many messages cannot be read any more: nobody can tell where they went.")
+        int, Meta(description="How many messages cannot be read any more, so that where they went is not known.")
     ]
 
 

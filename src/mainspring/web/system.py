@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from mainspring.analysis.export.viewed_store import paused
 from mainspring.analysis.stuck.held import told_by
-from mainspring.app.observing import exposition
+from mainspring.app.internals import internals_of
 from mainspring.app.pauses import with_waiting
 from mainspring.app.schedules import MOST_NEXT
 from mainspring.app.scraping import exposition

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from mainspring import Mainspring
+from mainspring.app.internals import internals_of
 from mainspring.app.posting import Post, Posted, PostOptions
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import EncodeError, InvalidIdError, OperationError, PostingError, WiringError

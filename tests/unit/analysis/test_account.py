@@ -13,6 +13,7 @@ from mainspring.analysis.figures.account import Account
 from mainspring.analysis.figures.figures import WorkflowFigures, figures_of, workflow_figures
 from mainspring.analysis.figures.tally import CUT, PATH_STEPS, WorkflowTally
 from mainspring.analysis.streams import OutlinePage
+from mainspring.app.internals import internals_of
 from mainspring.port.records import InstanceFilter, InstanceRow, Outline, OutlineSpot
 from mainspring.sealing import Encrypted, StaticKeys
 from mainspring.testing.samples import Count, Counter

@@ -22,6 +22,7 @@ from mainspring.analysis.export.redaction import MARKER, Outgoing, Redaction
 from mainspring.analysis.export.stream_file import StreamWriter
 from mainspring.analysis.streams import DAMAGED
 from mainspring.analysis.what_if.check import check, check_file
+from mainspring.app.internals import internals_of
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail
 from mainspring.engine.recording.fan_out_parts import Parts
 from mainspring.engine.recording.stored_values import moment

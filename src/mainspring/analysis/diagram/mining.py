@@ -194,7 +194,7 @@ class Miner:
             self._seldom[what] = self._seldom.get(what, 0) + 1
 
     def trusts(self, state: str | None) -> bool:
-        """Tell whether a state may still be what an instance is in after a migration."""
+        """Return True if a state may still be what an instance is in after a migration."""
         return state is not None and (not self._states or state in self._states)
 
     def _stay(self, state: str) -> _Stay:

@@ -290,11 +290,11 @@ def check_file(
     The app is not started. With `against`, every state is held against the one that the old code comes to.
     `on_progress` is told how many lines were read since it was told last.
     """
-    app.registry.add_publication()
-    app.registry.add_fan_out()
+    internals_of(app).registry.add_publication()
+    internals_of(app).registry.add_fan_out()
     with nullcontext() if against is None else OldStates(against) as old:
-        check = _Check(app.registry, wanted, examples, old)
-        items = read_file(path, app.seal)
+        check = _Check(internals_of(app).registry, wanted, examples, old)
+        items = read_file(path, internals_of(app).seal)
         while page := list(islice(items, ITEMS_AT_ONCE)):
             for item in page:
                 check.take(item)
@@ -363,7 +363,7 @@ class _Check:
 
 
 def matches(where: InstanceFilter, row: InstanceRow) -> bool:
-    """Tell whether a filter finds an instance, by all that a file says of it.
+    """Return True if a filter finds an instance, by all that a file says of it.
 
     >>> matches(InstanceFilter(status="running"), InstanceRow(7, "W", "i", 1, "failed", None, None, 1, b"{}", 0, 0))
     False
