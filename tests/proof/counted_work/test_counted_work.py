@@ -148,7 +148,7 @@ def test_what_a_step_costs_the_writer_in_calls(tmp_path: Path) -> None:
             await store._write(lambda transaction: committed(transaction, owned))  # noqa: SLF001
 
     asyncio.run(main())
-    assert within(calls.total() / MANY, 15.3)
+    assert within(calls.total() / MANY, 14.2)
 
 
 def test_what_a_step_has_the_writer_hold_in_containers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from mainspring.stores.commit.questions import Questions
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.changes import Writing
 from mainspring.stores.postgres.dialect import DIALECT
-from mainspring.stores.postgres.facts import PostgresFacts, PostgresKnown
+from mainspring.stores.postgres.facts import PostgresFacts, PostgresKnown, known_here
 from mainspring.stores.postgres.faults import AGAIN, FAULTY, LOST, translated
 from mainspring.stores.postgres.transaction import Transaction, Transactions
 from mainspring.stores.sql.dialogue import run_async
@@ -88,7 +88,7 @@ class Batches:
         self, transaction: Transaction, worker: int, units: Sequence[Unit], void: set[Name], events: int
     ) -> tuple[list[Outcome], Changes[PostgresKnown]]:
         """Apply units inside a transaction that has appended so many events before."""
-        questions = Questions([(worker, unit) for unit in units], PostgresKnown)
+        questions = Questions([(worker, unit) for unit in units], known_here)
         facts = PostgresFacts(worker, questions)
         await facts.lock(transaction)
         await facts.ask(transaction)

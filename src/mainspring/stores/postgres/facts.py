@@ -20,17 +20,22 @@ PLACE_BITS: Final = 20
 BURYING: Final = -2
 
 
-class PostgresKnown(Known):
+class PostgresKnown(Known, eq=False):
     """What is known of an instance, with what only this store asks for."""
 
-    __slots__ = ("awaited", "position", "suspended")
+    position: int = 0
+    # The key of the row that stands for an instance which has not begun, while inputs wait for it.
+    awaited: int = 0
+    suspended: bool = False
 
-    def __init__(self, workflow: str, id: str, _pair: Name) -> None:
-        super().__init__(workflow, id, name_of(workflow, id))
-        self.position = 0
-        # The key of the row that stands for an instance which has not begun, while inputs wait for it.
-        self.awaited = 0
-        self.suspended = False
+
+def known_here(workflow: str, id: str, _pair: Name) -> PostgresKnown:
+    """Return what is known of an instance: nothing yet, but for the name that this store knows it by.
+
+    >>> known_here("W", "i", ("W", "i")).version
+    0
+    """
+    return PostgresKnown(workflow, id, name_of(workflow, id))
 
 
 class PostgresFacts(Facts):

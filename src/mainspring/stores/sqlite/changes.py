@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Any, Final
 
 import apsw
@@ -45,10 +44,13 @@ def write(connection: apsw.Connection, changes: Changes[Known], facts: SqliteFac
     _take_away(connection, changes, facts)
     _write_instances(connection, changes)
     _EVENTS.insert(connection, _flat(map(event_values, changes.event_keys, changes.events)))
-    _OUTPUTS.insert(connection, _flat(map(_output_row, changes.outputs.values())))
+    if changes.outputs:
+        _OUTPUTS.insert(connection, _flat(map(_output_row, changes.outputs.values())))
     _write_inputs(connection, changes, facts)
-    _DEAD_LETTERS.insert(connection, _flat(dead_letter_values(*letter) for letter in changes.dead_letters))
-    _SNAPSHOTS.insert(connection, _flat(snapshot_values(*kept) for kept in changes.snapshots.items()))
+    if changes.dead_letters:
+        _DEAD_LETTERS.insert(connection, _flat(dead_letter_values(*letter) for letter in changes.dead_letters))
+    if changes.snapshots:
+        _SNAPSHOTS.insert(connection, _flat(snapshot_values(*kept) for kept in changes.snapshots.items()))
     if changes.attempts:
         _ATTEMPTS.insert(connection, _flat(astuple(attempt) for attempt in changes.attempts))
         instances = packed([*{attempt.instance for attempt in changes.attempts}])
@@ -91,7 +93,8 @@ def _write_inputs(connection: apsw.Connection, changes: Changes[Known], facts: S
     receivers = [known for known in changes.receivers.values() if known.accepted]
     inputs = [accepted for known in receivers for accepted in (known.accepted or {}).values()]
     written = sorted((*inputs, *changes.dropped), key=_position)
-    _INPUTS.insert(connection, _flat(input_values(*accepted) for accepted in written))
+    if written:
+        _INPUTS.insert(connection, _flat(input_values(*accepted) for accepted in written))
     if changes.dropped:
         # Written all the same: the table knows by its rows which positions were given away.
         change(connection, "delete_inputs", packed([_position(dropped) for dropped in changes.dropped]))
@@ -171,4 +174,7 @@ def _position(accepted: tuple[int, Any, Any]) -> int:
 
 
 def _flat(rows: Iterable[Sequence[Any]]) -> list[Any]:
-    return list(chain.from_iterable(rows))
+    flat: list[Any] = []
+    for row in rows:
+        flat += row
+    return flat
