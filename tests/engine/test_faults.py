@@ -194,8 +194,8 @@ def test_a_worker_that_stood_still_while_its_heart_beat_does_not_relieve_itself(
                 asyncio.Event(),
             )
 
-            async def stand_still(worker: int, held: str) -> bool:
-                lives = await heartbeat(worker, held)
+            async def stand_still(worker: int, standing: str) -> bool:
+                lives = await heartbeat(worker, standing)
                 monkeypatch.setattr(engine.store, "heartbeat", heartbeat)
                 clock.advance(LEASE_SECONDS + 1)
                 stood.set()
@@ -302,10 +302,10 @@ def test_a_worker_that_holds_nothing_asks_for_strays_only_after_it_has_worked(
                 asked += 1
                 return await holds(worker)
 
-            async def counted_heartbeat(worker: int, held: str) -> bool:
+            async def counted_heartbeat(worker: int, standing: str) -> bool:
                 nonlocal beats
                 beats += 1
-                return await heartbeat(worker, held)
+                return await heartbeat(worker, standing)
 
             async def some_beats() -> int:
                 """Return how often the store was asked within a few beats."""

@@ -42,7 +42,7 @@ def test_what_is_held_back_is_stored_soon_and_told_until_it_goes_on(make_app: Ma
             store = internals_of(app).engine.store
 
             async def held() -> str:
-                return (await store.workers())[0].held
+                return (await store.workers())[0].standing
 
             assert await held() == ""
             await app.send(Start("j-1", 4))
@@ -83,9 +83,9 @@ def test_many_openings_at_once_are_told_in_one_heartbeat(make_app: MakeApp) -> N
             store: Any = internals_of(app).engine.store
             heartbeat = store.heartbeat
 
-            async def counted(worker: int, held: str = "") -> bool:
-                beats.append(held)
-                return await heartbeat(worker, held)
+            async def counted(worker: int, standing: str = "") -> bool:
+                beats.append(standing)
+                return await heartbeat(worker, standing)
 
             store.heartbeat = counted
             for _ in range(5):

@@ -123,7 +123,7 @@ async def times_up(app: Mainspring, clock: VirtualClock) -> None:
 async def tells(app: Mainspring, clock: VirtualClock, text: str) -> bool:
     """Let a second pass, and tell whether the worker has told something: what changes is told once a second."""
     clock.advance(1)
-    held = (await internals_of(app).engine.store.workers())[0].held
+    held = (await internals_of(app).engine.store.workers())[0].standing
     return text in held if text else not held
 
 

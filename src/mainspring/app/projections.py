@@ -124,7 +124,7 @@ class ProjectionHandle:
         """Return its lag, the error that stopped it, if any, and why workers leave it to newer ones."""
         status, store = await self._status(), self._internals.engine.store
         now_us = store.now_us()
-        left = (read(row.held).projections.get(self.name) for row in await store.workers() if row.ends_us > now_us)
+        left = (read(row.standing).projections.get(self.name) for row in await store.workers() if row.ends_us > now_us)
         return replace(status, left=next((why for why in left if why is not None), None))
 
     async def _status(self) -> ProjectionStatus:

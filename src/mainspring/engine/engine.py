@@ -267,8 +267,8 @@ class Engine:
             asked_us = self.store.now_us()
             self.dispatcher.runners.held_back_changed.clear()
             left, alone = self.claimer.strangers.instances_left(), self.dispatcher.resting
-            held = standing_of(self.dispatcher.runners, self.runtime.hung, left, self.projector.left(), alone=alone)
-            if await self.store.heartbeat(self.worker.key, written(held)):
+            standing = standing_of(self.dispatcher.runners, self.runtime.hung, left, self.projector.left(), alone=alone)
+            if await self.store.heartbeat(self.worker.key, written(standing)):
                 self._renewed_us = asked_us
                 return
             log.warning("this worker was relieved; it goes on under a new key")

@@ -8,7 +8,7 @@ from msgspec import Struct
 class WorkerRow(Struct, frozen=True, gc=False):
     """A worker that is registered: its last heartbeat was `lease_us` before its lease ends.
 
-    `knows` is what it can read, `held` what it holds back, as it said itself.
+    `knows` is what it can read, `standing` what it holds back, as it said itself.
 
     >>> WorkerRow(7, "host:4711", 30_000_000, 90_000_000).heard_us
     60000000
@@ -19,7 +19,7 @@ class WorkerRow(Struct, frozen=True, gc=False):
     lease_us: int
     ends_us: int
     knows: str = ""
-    held: str = ""
+    standing: str = ""
 
     @property
     def heard_us(self) -> int:

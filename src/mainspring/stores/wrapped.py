@@ -85,8 +85,8 @@ class WrappedStore:
     async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
         return await self._store.register_worker(name, lease_us, knows)
 
-    async def heartbeat(self, worker: int, held: str = "") -> bool:
-        return await self._store.heartbeat(worker, held)
+    async def heartbeat(self, worker: int, standing: str = "") -> bool:
+        return await self._store.heartbeat(worker, standing)
 
     async def release_worker(self, worker: int) -> None:
         await self._store.release_worker(worker)

@@ -120,7 +120,7 @@ def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:
     hung: dict[str, list[HungCalls]] = {}
     taken: list[TakenThreads] = []
     for row in workers:
-        standing = read(row.held)
+        standing = read(row.standing)
         for breaker in standing.breakers:
             breakers.setdefault(breaker.destination, []).append(breaker)
         for calls in standing.hung:

@@ -118,7 +118,7 @@ class LoneTrials:
         """Return True if another worker rests: one at a time does, and of two the older goes first."""
         now_us, own = self._store.now_us(), self._committer.worker
         others = [row for row in await self._store.workers() if row.key != own and row.ends_us > now_us]
-        return any(read(row.held).alone for row in others if before is None or row.key < before)
+        return any(read(row.standing).alone for row in others if before is None or row.key < before)
 
     async def _try_all(self) -> None:
         """Claim nothing for a while, and try one thing after the other, once nothing is held."""

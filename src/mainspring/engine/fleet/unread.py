@@ -98,7 +98,7 @@ def _fleet(workers: Sequence[WorkerRow], now_us: int) -> Fleet | None:
     known = [found for row in workers if (found := knowledge.read(row.knows)) is not None]
     if not workers or len(known) < len(workers):
         return None
-    told = (standing.read(row.held).left for row in workers)
+    told = (standing.read(row.standing).left for row in workers)
     return Fleet(known, [{Ref(one.workflow, one.id): one.why for one in left} for left in told], now_us)
 
 

@@ -268,7 +268,7 @@ def _stay(*_: object) -> None:
 
 
 def _end_with_parent() -> None:
-    """End with the worker, as its threads do: the outcome of what runs here is lost from then on."""
+    """End with the worker, as its threads do: the result of what runs here is lost from then on."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

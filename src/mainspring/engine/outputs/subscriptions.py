@@ -197,12 +197,12 @@ class Subscriptions:
     async def _observed(self, handler: Handler, job: Job, call: Awaitable[None]) -> None:
         assert self._observer is not None  # noqa: S101  it was asked for
         job.started_us = self._store.now_us()
-        outcome = "failed"
+        end = "failed"
         try:
             await self._observer.around(handler.name, [job], call, lambda: False)
-            outcome = "succeeded"
+            end = "succeeded"
         finally:
-            self._observer.attempted(handler.name, job, outcome, self._store.now_us())
+            self._observer.attempted(handler.name, job, end, self._store.now_us())
 
     def _again_or_bury(self, claim: OutputClaim, failures: list[tuple[Handler, Exception]], began_us: int) -> None:
         attempts = claim.attempts + 1

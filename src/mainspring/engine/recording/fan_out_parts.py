@@ -1,4 +1,4 @@
-"""What a fan-out is made of: its parts as they are sent, and each part's outcome as it returns."""
+"""What a fan-out is made of: its parts as they are sent, and each part's end as it returns."""
 
 from __future__ import annotations
 

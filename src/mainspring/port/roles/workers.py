@@ -15,7 +15,7 @@ class Workers(Protocol):
         """
         ...
 
-    async def heartbeat(self, worker: int, held: str = "") -> bool:
+    async def heartbeat(self, worker: int, standing: str = "") -> bool:
         """Extend a worker's lease. False means that it lost its lease and was relieved: its key is fenced off."""
         ...
 

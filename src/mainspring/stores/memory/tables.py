@@ -146,7 +146,7 @@ class Worker:
     lease_us: int
     ends_us: int
     knows: str = ""
-    held: str = ""
+    standing: str = ""
 
 
 class Tables:

@@ -14,9 +14,9 @@ class WorkerVerbs(Verbs):
         self._tables.workers[key] = Worker(name, lease_us, self.now_us() + lease_us, knows)
         return key
 
-    async def heartbeat(self, worker: int, held: str = "") -> bool:
+    async def heartbeat(self, worker: int, standing: str = "") -> bool:
         if known := self._tables.workers.get(worker):
-            known.ends_us, known.held = self.now_us() + known.lease_us, held
+            known.ends_us, known.standing = self.now_us() + known.lease_us, standing
         return known is not None
 
     async def release_worker(self, worker: int) -> None:

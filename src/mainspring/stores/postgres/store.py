@@ -133,9 +133,9 @@ class PostgresStore(SqlStore):
         now_us = self._given_us()
         return await self._transact(lambda t: workers.register(t, presence, name, lease_us, now_us, knows))
 
-    async def heartbeat(self, worker: int, held: str = "") -> bool:
+    async def heartbeat(self, worker: int, standing: str = "") -> bool:
         life = "" if self._open().presence is None else await self._seen(worker)
-        known = bool(await self._ask("extend_worker", worker, self._given_us(), held, life))
+        known = bool(await self._ask("extend_worker", worker, self._given_us(), standing, life))
         await self._look()
         return known
 

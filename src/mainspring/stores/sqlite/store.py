@@ -108,9 +108,9 @@ class SqliteStore(SqlStore):
     async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
         return await self._write(lambda transaction: self._workers.register(transaction, name, lease_us, knows))
 
-    async def heartbeat(self, worker: int, held: str = "") -> bool:
+    async def heartbeat(self, worker: int, standing: str = "") -> bool:
         def extend(transaction: Transaction) -> tuple[bool, int]:
-            return self._workers.extend(transaction, worker, held), version_of(transaction.connection)
+            return self._workers.extend(transaction, worker, standing), version_of(transaction.connection)
 
         known, version = await self._write(extend)
         refuse_newer(self._place, version)

@@ -92,9 +92,9 @@ class Workers:
         self._locks.hold(key)
         return key
 
-    def extend(self, transaction: Transaction, worker: int, held: str) -> bool:
+    def extend(self, transaction: Transaction, worker: int, standing: str) -> bool:
         """Extend a lease, if the worker is still registered."""
-        return scalar(transaction.connection, "extend_worker", worker, transaction.now_us, held) is not None
+        return scalar(transaction.connection, "extend_worker", worker, transaction.now_us, standing) is not None
 
     def release(self, transaction: Transaction, workers: list[int]) -> None:
         """Release what workers hold and forget them."""

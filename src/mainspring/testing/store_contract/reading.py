@@ -140,7 +140,7 @@ class ReadingTests(Suite):
         key = await rig.store.register_worker("host:4711", 30_000_000, "what it knows")
 
         async def said() -> list[tuple[str, str]]:
-            return [(each.knows, each.held) for each in await rig.store.workers() if each.key not in before]
+            return [(each.knows, each.standing) for each in await rig.store.workers() if each.key not in before]
 
         assert await said() == [("what it knows", "")]
         await rig.store.heartbeat(key, "a destination")
