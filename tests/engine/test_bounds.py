@@ -11,11 +11,11 @@ from mainspring import Mainspring
 from mainspring.app.internals import internals_of
 from mainspring.engine.claiming import claimer as claims
 from mainspring.engine.inputs import intake
-from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.outputs import dispatcher as dispatch
 from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.lanes import Lanes
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.errors import StoreClosedError, UnknownOutcomeError
 from mainspring.port.records import Claims, Context, InputRow, Outcome, OutputClaim, Unit

@@ -8,8 +8,8 @@ import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, Workflow
 from mainspring.app.internals import internals_of
-from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.stepping.lanes import Lanes
 from mainspring.errors import DefinitionError, SettingError
 from mainspring.port.records import FAN_OUT, Ref
 from mainspring.testing.clock import VirtualClock

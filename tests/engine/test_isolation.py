@@ -23,10 +23,10 @@ from mainspring.engine.committing.committer import (
 )
 from mainspring.engine.inputs import long_streams
 from mainspring.engine.inputs.intake import INPUTS_PER_TURN
-from mainspring.engine.inputs.lanes import Lanes, Phase
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime, SystemClock
+from mainspring.engine.stepping.lanes import Lanes, Phase
 from mainspring.engine.stepping.stepper import SHARES_UNDER_WAY
 from mainspring.engine.this_worker import ThisWorker
 from mainspring.port.records import Committed, EventRow, Outcome, Ref, Unit

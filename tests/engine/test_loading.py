@@ -9,12 +9,12 @@ from mainspring import Mainspring
 from mainspring.app.internals import internals_of
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs import loader as loading
-from mainspring.engine.inputs.lanes import Lane, Phase
-from mainspring.engine.inputs.loader import Loader
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime, SystemClock
+from mainspring.engine.stepping import loader as loading
+from mainspring.engine.stepping.lanes import Lane, Phase
+from mainspring.engine.stepping.loader import Loader
 from mainspring.errors import StoreError, StoreUnreachableError, WorkersLostError
 from mainspring.port.records import Context, InstanceRow, Ref
 from mainspring.stores.memory import MemoryStore

@@ -395,7 +395,7 @@ def test_an_input_that_could_not_be_loaded_for_is_kept_until_the_store_is_well(
                 raise refusals.pop()
             return await load(store, refs, most)
 
-        monkeypatch.setattr("mainspring.engine.inputs.loader.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
+        monkeypatch.setattr("mainspring.engine.stepping.loader.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
         monkeypatch.setattr(kind, "load", refuses)
         async with job(make_app(), work) as app:
             await until(lambda: not refusals)

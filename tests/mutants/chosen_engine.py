@@ -23,7 +23,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a timer that is due earlier than the next one does not move the wake-up",
-        "engine/committing/wakeups.py",
+        "engine/claimable/wakeups.py",
         "elif self._timer_us is None or due_us < self._timer_us:",
         "elif self._timer_us is None:",
         ("tests/engine/test_timers.py",),

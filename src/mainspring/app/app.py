@@ -217,7 +217,7 @@ class Mainspring:
         `expected_position` it is taken in only where the stream ends there and no input waits, else
         PositionConflictError; 0 is an instance that has not begun. `workflow` names the one that is meant of several.
         """
-        pending = self._internals.engine.intake.sent(
+        pending = await self._internals.engine.intake.send(
             message,
             id=id,
             actor=actor,
@@ -226,7 +226,6 @@ class Mainspring:
             expected_position=expected_position,
             workflow=workflow,
         )
-        await self._internals.engine.intake.answered(pending)
         return Receipt(self._internals, pending)
 
     async def send_many(

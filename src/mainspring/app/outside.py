@@ -49,8 +49,7 @@ async def send_outside(
     workflow: str | None = None,
 ) -> Receipt[Any]:
     """Send what comes from outside, if its workflow takes it from there, and return when it is durable."""
-    intake = internals.engine.intake
-    pending = intake.sent(
+    pending = await internals.engine.intake.send(
         message,
         id=id,
         actor=actor,
@@ -59,7 +58,6 @@ async def send_outside(
         workflow=workflow,
         outside=True,
     )
-    await intake.answered(pending)
     return Receipt(internals, pending)
 
 

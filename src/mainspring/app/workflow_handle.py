@@ -69,9 +69,7 @@ class WorkflowHandle(Generic[In, State, Result_co]):
     async def send(self, message: In, **options: Unpack[MessageOptions]) -> Receipt[Result_co]:
         """Send a message to this workflow. Returns when it is durable."""
         intake = self._internals.engine.intake
-        pending = intake.sent(message, workflow=self.name, **options)
-        await intake.answered(pending)
-        return Receipt(self._internals, pending)
+        return Receipt(self._internals, await intake.send(message, workflow=self.name, **options))
 
     async def send_many(
         self,

@@ -232,6 +232,10 @@ def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> st
     match decision:
         case Send(carried, compensation) if compensation is not None:
             return None if {type(carried), type(compensation)} <= definition.outputs.keys() else "outputs"
+        case Complete(result):
+            if type(result) in definition.results:
+                return None
+            return "results" if result is None or type(result) in definition.outputs else "outputs"
         case Send(carried) | Publish(carried) | Reply(carried) | StartChild(carried):
             return None if type(carried) in definition.outputs else "outputs"
         case Schedule(carried):
@@ -249,10 +253,6 @@ def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> st
             if into not in definition.inputs:
                 return "inputs"
             return None if all(type(each) in definition.outputs for each in messages) else "outputs"
-        case Complete(result):
-            if type(result) in definition.results:
-                return None
-            return "results" if result is None or type(result) in definition.outputs else "outputs"
         case Become(state):
             return None if type(state) in definition.states else "states"
         case Fail() | RefuseAnswer():

@@ -80,8 +80,11 @@ def recorded(decision: Decision[In, Out]) -> Event[In, Out]:
     Completed(result=None)
     """
     match decision:
+        # The most frequent ones first: a match asks one class after the other.
         case Send(message, compensate):
             return Sent(message, compensate)
+        case Complete(result):
+            return Completed(result)
         case Publish(message):
             return Published(message)
         case Reply(message, to):
@@ -100,8 +103,6 @@ def recorded(decision: Decision[In, Out]) -> Event[In, Out]:
             return ChildStarted(message, when_parent_ends)
         case FanOut(messages, into):
             return FannedOut(tuple(messages), type_of(into).name, decision.join_key)
-        case Complete(result):
-            return Completed(result)
         case Fail(reason):
             return Failed(reason)
         case Compensate(reason, then):

@@ -3,10 +3,10 @@
      app.send / publish · handler result · due timer · reply · another workflow
        │
        ▼
-     inputs        an envelope, an instance, a turn: intake, the lane with its queue and its cached state, the loader
+     inputs        an envelope, an id, an instance: intake, and what else becomes an input
        ▼
-     stepping      what becomes of it: decide, translate, fold, the pure step, made into one unit of what is recorded
-       ▼           (recording: events to rows and back)
+     stepping      its turn in the lane of its instance, with the cached state, and what becomes of it: the pure step,
+       ▼           made into one unit of what is recorded (recording: events to rows and back)
      committing    group commit: many units, one transaction
        ▼
      outputs       recorded outputs to their destinations: handlers, instances, children, subscribers, callers
@@ -17,11 +17,12 @@
        └─► results go to inputs again; an output is settled in the commit that takes its result
 
      claiming      what is due and unclaimed comes to inputs and outputs
+     claimable     what all the others say of that: when to look, what has come, what to leave to newer code
      operations    what operators do to an instance or to the fleet, each in one commit
      projections   fold the feed into read models
      schedules     each one instance that waits for its next time
      watching      authors' code in the event loop: what does not return is ended, what blocks the loop is named
-    fleet         what workers write of themselves, and what follows from all of them
+     fleet         what workers write of themselves, and what follows from all of them
 
      engine            wires the rooms; registers as a worker, sends heartbeats, relieves the dead, drains
      registry          what this process knows: workflows, handlers, subscribers

@@ -7,19 +7,18 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from mainspring.engine.claimable.arrivals import Arrivals
+from mainspring.engine.claimable.strangers import Strangers
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.claiming.claimer import Claimer
 from mainspring.engine.claiming.lone_trials import LoneTrials
 from mainspring.engine.claiming.relay import Relay
 from mainspring.engine.claiming.strays import Strays
-from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.strangers import Strangers
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.fleet import knowledge
 from mainspring.engine.fleet.standing import standing_of, written
 from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.intake import Intake
-from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.inputs.pending import Inputs
 from mainspring.engine.operations.known_pauses import LOOK_SECONDS, KnownPauses
 from mainspring.engine.operations.operations import Operations
@@ -32,6 +31,7 @@ from mainspring.engine.projections.projector import Projector
 from mainspring.engine.recording.saga_rows import Doomed
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime, SystemClock
+from mainspring.engine.stepping.lanes import Lanes
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.engine.this_worker import ThisWorker
 from mainspring.engine.watching.loop_watch import LoopWatch

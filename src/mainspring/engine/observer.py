@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Kind
 from mainspring.engine.handlers.job import Job
-from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Answer, Pending, ReceiptStatus
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import DamagedRecordError
@@ -70,31 +69,31 @@ class Observer:
         if pending.answer is not None:
             self.sent(pending.answer, "posted")
 
-    def sent(self, answer: Answer, outcome: str | None = None) -> None:
+    def sent(self, answer: Answer, became: str | None = None) -> None:
         """A message that came in is durable, or was refused, or its sender has stopped waiting."""
         observed, answer.observed = answer.observed, None
         if observed is None:
             return
-        outcome = outcome or ("refused" if answer.error is not None else answer.status)
+        became = became or ("refused" if answer.error is not None else answer.status)
         if self._instruments is not None:
-            self._instruments.inputs.add((observed.workflow, outcome))
+            self._instruments.inputs.add((observed.workflow, became))
         if self._tracing is not None and observed.spanned is not None:
-            self._tracing.end(observed.spanned, outcome, answer.error)
+            self._tracing.end(observed.spanned, became, answer.error)
 
     # ---- steps
 
-    def taking(self, lane: Lane, pending: Pending) -> None:
+    def taking(self, pending: Pending, began: bytes | None) -> None:
         """An input is taken. One that has to wait once more is still the same."""
         if pending.observed is not None:
             return
         context, spanned, now_us = pending.context, None, self.now_us()
         if self._tracing is not None:
             spanned = self._tracing.process(
-                f"step {lane.ref.workflow}",
+                f"step {pending.ref.workflow}",
                 self._attributes(pending, "step", "process"),
                 [(context.trace, pending.time_us)],
                 now_us,
-                began=_trace(lane.context),
+                began=_trace(began),
             )
         pending.observed = Observed(now_us, spanned, context.trace if spanned is None else spanned.trace)
 
@@ -164,21 +163,21 @@ class Observer:
         spanned, fields = self._attempt(handler, jobs)
         entered = None if self._tracing is None or spanned is None else self._tracing.enter(spanned)
         at = at_hand.set(fields) if self.logs else None
-        outcome, error = "succeeded", None
+        end, error = "succeeded", None
         try:
             return await call
         except BaseException as raised:
             error = raised
-            outcome = "failed"
+            end = "failed"
             if isinstance(raised, asyncio.CancelledError):
-                outcome = "timed out" if is_overdue() else "cancelled"
+                end = "timed out" if is_overdue() else "cancelled"
             raise
         finally:
             if at is not None:
                 at_hand.reset(at)
             if self._tracing is not None and spanned is not None and entered is not None:
                 self._tracing.leave(entered)
-                self._tracing.end(spanned, outcome, error)
+                self._tracing.end(spanned, end, error)
 
     def _attempt(self, handler: str, jobs: Sequence[Job]) -> tuple[Spanned | None, Fields | None]:
         first, contexts, spanned = jobs[0], [_context(job) for job in jobs], None
@@ -206,7 +205,7 @@ class Observer:
         fields = _fields(job, _context(job), trace, handler) if self.logs else None
         return Carried(function, fields, trace)
 
-    def attempted(self, handler: str, job: Job, outcome: str, now_us: int, *, again: bool = False) -> None:
+    def attempted(self, handler: str, job: Job, end: str, now_us: int, *, again: bool = False) -> None:
         """An attempt has ended; one that never began had its result remembered, or could not look for it.
 
         After one that failed, another one may be made `again`.
@@ -216,9 +215,9 @@ class Observer:
         if job.started_us:
             took_us = max(0, now_us - job.started_us)
             self._instruments.handler_duration.observe(took_us / MICROSECONDS, (handler,))
-        elif outcome == "succeeded":
-            outcome = "remembered"
-        self._instruments.attempts.add((handler, outcome))
+        elif end == "succeeded":
+            end = "remembered"
+        self._instruments.attempts.add((handler, end))
         if again:
             self._instruments.retries.add((handler,))
 

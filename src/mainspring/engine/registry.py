@@ -53,6 +53,7 @@ class WorkflowEntry:
     """
 
     __slots__ = (
+        "_code_of_route",
         "asked",
         "budget",
         "definition",
@@ -82,6 +83,7 @@ class WorkflowEntry:
         occurrences = self.definition.wants_occurrences
         self.recorder = Recorder(codec, codec.states(type(workflow)), occurrences=occurrences)
         self.name = self.definition.name
+        self._code_of_route = Code(f"{self.name}.route")
         self.budget = Budget(None if is_internal(self.name) else self.definition.steps_per_hour or steps_per_hour)
         own: object = type(workflow).attributes
         self.searchable = own is not cast("type[Workflow[Any, Any, Any]]", Workflow).attributes
@@ -111,7 +113,7 @@ class WorkflowEntry:
     def route(self, message: object) -> str | None:
         """Return the instance that a message belongs to, or None when it is not for this workflow."""
         try:
-            return self.watch.call(Code(f"{self.name}.route"), route, self.workflow, message)
+            return self.watch.call(self._code_of_route, route, self.workflow, message)
         except TimeoutError as error:
             raise RouteError(type(self.workflow).__name__, message, error) from error
 

@@ -220,7 +220,7 @@ def test_what_an_order_costs_the_engine_in_calls() -> None:
                     await asyncio.sleep(0)
             assert len(receipts) == MANY
             own = {name: count for name, count in calls.items() if not name.startswith(("stores/", "app/"))}
-            assert within(sum(own.values()) / MANY, 292)
+            assert within(sum(own.values()) / MANY, 276)
 
     asyncio.run(main())
 

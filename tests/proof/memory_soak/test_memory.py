@@ -12,7 +12,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.app.internals import internals_of
-from mainspring.engine.inputs.lanes import Lane
+from mainspring.engine.stepping.lanes import Lane
 from tests.proof.memory_soak.census import census, grown, kinds
 from tests.proof.memory_soak.figures import Sample, judge, plot
 from tests.proof.memory_soak.load import Client, Start, jobs
@@ -114,7 +114,7 @@ def test_nothing_is_kept_of_instances_that_came_and_went(tmp_path: Path) -> None
 def test_what_is_kept_is_found(tmp_path: Path) -> None:
     found = elsewhere(f"sqlite:///{tmp_path}/jobs.db", f"left_behind(sys.argv[1], {PLANTED_JOBS}, t.keep_lanes)")
 
-    assert found["mainspring.engine.inputs.lanes.Lane"] >= PLANTED_JOBS // 2
+    assert found["mainspring.engine.stepping.lanes.Lane"] >= PLANTED_JOBS // 2
 
 
 @pytest.mark.parametrize("store", some_of(["memory", "sqlite", "postgres"], ["sqlite", "postgres"]))

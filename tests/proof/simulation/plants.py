@@ -22,8 +22,6 @@ from mainspring.core.saga import Ledger
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.engine import Engine
 from mainspring.engine.handlers.job import Job
-from mainspring.engine.inputs import loader
-from mainspring.engine.inputs.lanes import Lane, Phase
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.outputs import fan_out
 from mainspring.engine.outputs.child_deliveries import ChildDeliveries
@@ -31,9 +29,10 @@ from mainspring.engine.outputs.replies import Replies
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.outputs.subscriptions import Subscriptions
 from mainspring.engine.projections.folding import Folding
-from mainspring.engine.stepping import disposition
+from mainspring.engine.stepping import disposition, loader
 from mainspring.engine.stepping.broken_lanes import BrokenLanes
 from mainspring.engine.stepping.duplicates import Duplicates
+from mainspring.engine.stepping.lanes import Lane, Phase
 from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.port.ids import MARK, plain

@@ -11,7 +11,6 @@ import pytest
 from mainspring import ChildFailed, Decisions, Event, SendFailed, Workflow
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.lanes import Elsewhere, KnownInstance, Lane
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.registry import WorkflowEntry
@@ -29,6 +28,7 @@ from mainspring.engine.stepping.disposition import (
     disposition,
     late,
 )
+from mainspring.engine.stepping.lanes import Elsewhere, KnownInstance, Lane
 from mainspring.port.preconditions import Precondition
 from mainspring.port.records import Context, Ref
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mainspring.codec import Codec
-from mainspring.engine.committing.arrivals import Arrivals
+from mainspring.engine.claimable.arrivals import Arrivals
+from mainspring.engine.claimable.strangers import Strangers, told_why
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.strangers import Strangers, told_why
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.inputs.intake import INPUTS_IN_FLIGHT
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.outputs.dispatcher import Dispatcher

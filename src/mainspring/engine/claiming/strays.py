@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 
+from mainspring.engine.claimable.arrivals import Arrivals, InHand
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.claiming.claimer import Claimer
-from mainspring.engine.committing.arrivals import Arrivals, InHand
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.logs import logger

@@ -242,6 +242,7 @@ class Runner:
         """Make an attempt. Whatever happens, each job ends as succeeded, failed or dropped, or its worker stops."""
         self.running[task] = jobs
         begun_us = started_us = self._now_us()
+        ended_us: int | None = None
         options, era = self.handler.options, self.gate.state.era
         for job in jobs:
             job.era = era
@@ -255,7 +256,8 @@ class Runner:
             elif jobs:
                 call = self._call(jobs, started_us)
                 result = await (call if self._observer is None else self._observed(task, jobs, call))
-                self._report_success(jobs, result)
+                ended_us = self._now_us()
+                self._report_success(jobs, result, ended_us)
         except asyncio.CancelledError:
             self._ended_by_cancellation(task, jobs)
         except KeyboardInterrupt:
@@ -272,7 +274,7 @@ class Runner:
                     task.uncancel()
                 self._overdue.discard(task)
                 self._cancelled.discard(task)
-            self.prefetch.measured(self._now_us() - begun_us)
+            self.prefetch.measured((self._now_us() if ended_us is None else ended_us) - begun_us)
             if self.gate.state.probing and self.gate.ended(era):
                 self._rest_is_over()
                 self._wake()
@@ -386,8 +388,7 @@ class Runner:
             return  # others wait for a transaction: it gets no more time than it was promised
         job.deadline_us = self._now_us() + self.handler.timeout_us
 
-    def _report_success(self, jobs: list[Job], result: Any) -> None:
-        now_us = self._now_us()
+    def _report_success(self, jobs: list[Job], result: Any, now_us: int) -> None:
         if self.handler.options.batch is None:
             self._went_well(jobs[0])
             self._succeeded(jobs[0], result, now_us - jobs[0].started_us)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mainspring.engine.committing.wakeups import Wakeups
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.handlers.job import JobEnds
 from mainspring.engine.handlers.runner import Runner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.outside_rule import check_outside
@@ -19,6 +19,18 @@ MESSAGE_ID_CHARACTERS: Final = 1_000
 ACTOR_CHARACTERS: Final = 1_000
 # The ideographic space, and the zero-width joiner and non-joiner.
 NAME_JOINERS: Final = "\u3000\u200c\u200d"
+
+
+class AboutSent(TypedDict, total=False):
+    """What may be said of a message that is sent, besides the message."""
+
+    id: str | None
+    actor: str | None
+    correlation_id: str | None
+    must_exist: bool
+    expected_position: int | None
+    workflow: str | type[Any] | None
+    outside: bool
 
 
 class Envelopes:
@@ -58,15 +70,15 @@ class Envelopes:
         encoded = self._registry.codec.encode(message)
         message_id = self._runtime.new_id() if id is None else checked_message_id(id)
         pending = Pending(
-            ref=Ref(entry.name, instance),
-            message=message,
-            type=encoded.name,
-            type_version=encoded.version,
-            body=encoded.body,
-            id=message_id,
-            kind=kind,
-            context=Context(correlation_id or message_id, None, None, reply_to, trace, outside=outside),
-            time_us=self._now_us(),
+            Ref(entry.name, instance),
+            message,
+            encoded.name,
+            encoded.version,
+            encoded.body,
+            message_id,
+            kind,
+            Context(correlation_id or message_id, None, None, reply_to, trace, outside=outside),
+            self._now_us(),
             actor=actor,
             answer=Answer(),
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, Unpack
 
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.inputs.envelopes import Envelopes
+from mainspring.engine.inputs.envelopes import AboutSent, Envelopes
 from mainspring.engine.inputs.pending import Answer, Inputs, Pending, ReceiptStatus
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
@@ -67,19 +67,32 @@ class Intake(Envelopes):
         """Let others have a turn, and the store's thread the time for a few statements if it is committing."""
         await asyncio.sleep(0 if self._committer.idle else REST_SECONDS)
 
+    async def send(self, message: Any, **about: Unpack[AboutSent]) -> Pending:
+        """Send a message to the one workflow that takes it, or that is named. Return it when it is durable."""
+        pending = self.sent(message, **about)
+        await self.answered(pending)
+        return pending
+
     async def answered(self, pending: Pending) -> ReceiptStatus:
         """Submit an input and wait until it is durable. Return what became of it."""
-        await self.take_place()
-        return await self._answer(self._enter(pending))
+        if self._in_flight < INPUTS_IN_FLIGHT:
+            self._in_flight += 1
+        else:
+            await self.take_place()
+        answer = self._enter(pending)
+        try:
+            return await answer.wait()
+        finally:
+            self._left(answer)
 
     async def all_answered(self, pendings: Sequence[Pending]) -> None:
         """Submit inputs and wait until each is durable or failed; then raise the first failure."""
         first: Exception | None = None
 
-        def note(outcome: ReceiptStatus | Exception) -> None:
+        def note(became: ReceiptStatus | Exception) -> None:
             nonlocal first
-            if first is None and isinstance(outcome, Exception):
-                first = outcome
+            if first is None and isinstance(became, Exception):
+                first = became
 
         await self._answers(pendings, note)
         if first is not None:
@@ -87,9 +100,9 @@ class Intake(Envelopes):
 
     async def each_answered(self, pendings: Sequence[Pending]) -> list[ReceiptStatus | Exception]:
         """Submit inputs in their order and wait until each is durable. Return what became of each, or why it failed."""
-        outcomes: list[ReceiptStatus | Exception] = []
-        await self._answers(pendings, outcomes.append)
-        return outcomes
+        each: list[ReceiptStatus | Exception] = []
+        await self._answers(pendings, each.append)
+        return each
 
     async def _answers(self, pendings: Sequence[Pending], take: Callable[[ReceiptStatus | Exception], None]) -> None:
         """Submit inputs in their order, and pass on what became of each: no more are kept than are in flight."""
@@ -98,7 +111,7 @@ class Intake(Envelopes):
             for number, pending in enumerate(pendings, 1):
                 # A sender that waited for a place while it holds places could deadlock with itself.
                 while entered and self._in_flight >= INPUTS_IN_FLIGHT:
-                    take(await self._outcome(entered.popleft()))
+                    take(await self._became(entered.popleft()))
                 if self._in_flight < INPUTS_IN_FLIGHT:
                     self._in_flight += 1
                 else:
@@ -107,18 +120,18 @@ class Intake(Envelopes):
                 if number % INPUTS_PER_TURN == 0:
                     await self.rest()
             while entered:
-                take(await self._outcome(entered.popleft()))
+                take(await self._became(entered.popleft()))
         finally:
             for answer in entered:
                 self._left(answer)
 
     def give_up(self, error: Exception) -> None:
-        """Fail all callers that wait for the outcome of an input: the answer will not come here."""
+        """Fail all callers that wait for what becomes of an input: the answer will not come here."""
         for answer in self._awaited:
             if answer.status == "pending" and answer.error is None:
                 answer.fail(error)
 
-    async def _outcome(self, answer: Answer) -> ReceiptStatus | Exception:
+    async def _became(self, answer: Answer) -> ReceiptStatus | Exception:
         try:
             return await answer.wait()
         except Exception as error:  # noqa: BLE001  it is what became of the input
@@ -135,12 +148,6 @@ class Intake(Envelopes):
             raise
         self._awaited.add(answer)
         return answer
-
-    async def _answer(self, answer: Answer) -> ReceiptStatus:
-        try:
-            return await answer.wait()
-        finally:
-            self._left(answer)
 
     def _left(self, answer: Answer) -> None:
         """Wait no longer for an input that was handed over."""

@@ -21,10 +21,9 @@ from mainspring.core.events import (
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.runners import Runners
-from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.inputs.long_streams import state_of
 from mainspring.engine.inputs.skipped_input import skipped as skipped_input
 from mainspring.engine.inputs.stored_input import from_inbox
@@ -47,6 +46,7 @@ from mainspring.engine.recording.destinations import command
 from mainspring.engine.recording.saga_rows import check_rewind, then_rows
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.engine.registry import Registry, WorkflowEntry
+from mainspring.engine.stepping.lanes import Lanes
 from mainspring.engine.stepping.open_tasks import asked_still
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import (

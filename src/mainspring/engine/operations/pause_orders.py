@@ -19,13 +19,13 @@ from mainspring.core.messages import Kind
 from mainspring.core.step import step
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.lanes import Lane, Lanes
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.stored_streams import row_alone, whole_stream
 from mainspring.engine.operations.pauses import FLEET, Paused, Pauses, PauseWork, ResumeWork
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.lanes import Lane, Lanes
 from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.errors import DamagedRecordError, OperationError, StoreError
 from mainspring.port.records import ENDED, Committed, Conflict, Context, EventRow, InstanceRow, Unit

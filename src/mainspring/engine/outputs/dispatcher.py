@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from mainspring.core.failures import Undone
 from mainspring.core.messages import Kind
-from mainspring.engine.committing.arrivals import Arrivals
+from mainspring.engine.claimable.arrivals import Arrivals
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.job import MICROSECONDS, Job
 from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.delivered_output import fired, input_of
@@ -92,12 +92,13 @@ class Dispatcher:
         return carried_out | self.children.in_hand | self.replies.in_hand | self._undoing
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
-        """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
+        """Count outputs that are to be dispatched when their commit comes back; -1 times where it failed."""
         for claim, _ in outputs:
             self._promised[self._queue_at[claim.destination]] += times
 
     def begin_all(self, outputs: list[tuple[OutputClaim, Any]], key: int) -> None:
-        """Carry out what is durable now, with the key that the store gave its instance."""
+        """Carry out what was promised and is durable now, with the key that the store gave its instance."""
+        self.promise(outputs, -1)
         for claim, message in outputs:
             own = claim if claim.output.instance == key else replace(claim, output=OutputKey(key, claim.output.version))
             self.begin(own, message)

@@ -11,9 +11,9 @@ from mainspring.codec import Codec, Encoded
 from mainspring.core.failures import SendFailed, Undone
 from mainspring.core.messages import Kind
 from mainspring.core.step import OUTPUTS_PER_STEP
+from mainspring.engine.claimable.strangers import OUTPUT_LEFT_SECONDS
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.strangers import OUTPUT_LEFT_SECONDS
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.handlers.job import MICROSECONDS, Job, business_keys, may_be_of
 from mainspring.engine.handlers.policies.checks import microseconds
@@ -160,24 +160,26 @@ class Settlements:
         encoded = self._registry.codec.encode(message)
         claim = job.claim
         own = f"{claim.workflow}/{claim.instance}/{claim.output.version}"
+        # In the order of its fields: one that is given by its name is looked for among all of them.
         return Pending(
-            ref=Ref(claim.workflow, claim.instance),
-            message=message,
-            type=encoded.name,
-            type_version=encoded.version,
-            body=encoded.body,
-            id=f"{own}/{part}",  # as `answer_id` has it
-            kind=Kind.RESULT,
-            context=_answering(job, own),
+            Ref(claim.workflow, claim.instance),
+            message,
+            encoded.name,
+            encoded.version,
+            encoded.body,
+            f"{own}/{part}",  # as `answer_id` has it
+            Kind.RESULT,
+            _answering(job, own),
             # When it came: the clock was read for its duration.
-            time_us=job.started_us + duration_us if job.started_us else self._store.now_us(),
-            mark=MARK,
-            cause=claim.output.version,
-            settles=claim.output,
-            attempt=claim.attempts + 1,
-            duration_us=duration_us,
-            undoes=None if claim.detail is None else undone_by(claim),
-            command=claim.body,
+            job.started_us + duration_us if job.started_us else self._store.now_us(),
+            MARK,
+            None,  # no actor
+            claim.output.version,
+            claim.output,
+            claim.attempts + 1,
+            duration_us,
+            claim.body,
+            None if claim.detail is None else undone_by(claim),
         )
 
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:

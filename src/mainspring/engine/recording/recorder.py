@@ -62,7 +62,7 @@ PARTS_BYTES: Final = BODY_LIMIT_BYTES // 2
 _CARRIERS: Final[dict[str, Any]] = {
     cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept, Resent)
 }
-_TAKEN: Final = (Received, InitiatedBy)
+_TAKEN: Final = frozenset({Received, InitiatedBy})
 _REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Cancelled": Cancelled, "Terminated": Terminated}
 
 _ERASED: Final = encode_detail(Detail(reason="erased", title="erased"))
@@ -117,13 +117,13 @@ class Recorder:
         version = cause = after
         for event in events:
             version += 1
-            if isinstance(event, _TAKEN):
+            if type(event) in _TAKEN:
                 cause = version
                 row = self.input_row(type(event).__name__, version, time_us, taken, state)
                 row = self.unkept(row) if trims else row
-            elif isinstance(event, Replied):
+            elif type(event) is Replied:
                 row = self.reply_row(event, version, time_us, _reply_to(event, taken.context, began_in), cause)
-            elif isinstance(event, Compensated):
+            elif type(event) is Compensated:
                 row = self.compensated_row(event, version, time_us, taken.cause, taken.actor)
                 row = replace(row, attempt=taken.attempt, duration_us=taken.duration_us)
                 cause = version

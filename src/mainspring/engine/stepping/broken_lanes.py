@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mainspring.engine.inputs.lanes import Lane, Lanes, Phase
-from mainspring.engine.inputs.loader import Loader
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.refusals import not_met
 from mainspring.engine.stepping.duplicates import Duplicates
 from mainspring.engine.stepping.inbox import Inbox
+from mainspring.engine.stepping.lanes import BROKEN, OPEN, Lane, Lanes
+from mainspring.engine.stepping.loader import Loader
 from mainspring.logs import logger
 from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Conflict, Duplicate, Outcome
@@ -31,7 +31,7 @@ class BrokenLanes:
 
     def refused(self, lane: Lane, pending: Pending, outcome: Outcome | Exception) -> None:
         """Do what a refusal asks for: step it again, let it wait in the inbox, or notify its sender."""
-        lane.phase = Phase.BROKEN
+        lane.phase = BROKEN
         match outcome:
             case Conflict("version"):
                 pending.conflicts += 1
@@ -78,7 +78,7 @@ class BrokenLanes:
             self._mend(lane)
 
     def _mend(self, lane: Lane) -> None:
-        lane.phase = Phase.OPEN
+        lane.phase = OPEN
         for pending in lane.queue:
             pending.conflicts = max(pending.conflicts, 0)
         if lane.queue or self._loader.loads(lane):

@@ -10,10 +10,10 @@ from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step
-from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.recording.stored_values import moment
 from mainspring.engine.stepping.disposition import Disposition, Fault, late
+from mainspring.engine.stepping.lanes import Lane
 from mainspring.engine.stepping.step_unit import Made, StepUnits
 from mainspring.engine.stepping.units import Units
 

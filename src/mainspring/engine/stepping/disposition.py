@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus
 from mainspring.engine.recording.children import parent_of
 from mainspring.engine.recording.stored_values import moment
+from mainspring.engine.stepping.lanes import Lane
 from mainspring.port.records import ENDED
 
 
@@ -83,6 +83,8 @@ class Repeat(Struct, frozen=True):
 
 Disposition: TypeAlias = Plain | Park | Keep | Bury | Suspend | Fault | Repeat
 
+# What becomes of most: a member of an Enum takes many times as long to find as a name.
+STEP: Final = Plain.STEP
 PAUSED: Final = Park("accepted", unsure=True)
 SUSPENDED: Final = Park("suspended")
 KEPT_LATE: Final = Keep("kept")
@@ -124,7 +126,7 @@ def disposition(lane: Lane, pending: Pending, paused: frozenset[str] = frozenset
         return Plain.UNDO
     if lane.version == 0 and message_type not in definition.begins:
         return Bury(f"there is no instance {pending.ref}, and {pending.type} may not begin one", unknown=True)
-    return Plain.STEP if message_type in definition.inputs else _undeclared(lane, pending)
+    return STEP if message_type in definition.inputs else _undeclared(lane, pending)
 
 
 def begins_again(lane: Lane, pending: Pending) -> bool:

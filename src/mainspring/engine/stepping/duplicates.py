@@ -7,8 +7,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from mainspring.core.messages import Kind
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.job import Job
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.refusals import not_answered

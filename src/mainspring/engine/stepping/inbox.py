@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.inputs.pending import Inputs, Pending
 from mainspring.engine.inputs.refusals import not_answered, not_met
 from mainspring.engine.runtime import Runtime

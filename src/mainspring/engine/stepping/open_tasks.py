@@ -9,12 +9,12 @@ from msgspec import json
 
 from mainspring.core.events import Asked
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.recording.answered_commands import caused_by
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.stored_values import MICROSECOND, time_us_of
+from mainspring.engine.stepping.lanes import Lane
 from mainspring.port.records import EventRow
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening

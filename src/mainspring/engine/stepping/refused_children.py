@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Inputs, Pending
 from mainspring.engine.observer import Observer
 from mainspring.engine.recording.children import parent_of
+from mainspring.engine.stepping.lanes import Lane
 from mainspring.engine.stepping.units import Units
 from mainspring.port.records import Committed, Outcome, Unit
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mainspring.core.decisions import task_timer_key
@@ -32,7 +33,6 @@ from mainspring.core.failures import SendFailed
 from mainspring.core.saga import Ledger
 from mainspring.core.step import Step
 from mainspring.core.unkept import check_unkept
-from mainspring.engine.inputs.lanes import Lane, Phase
 from mainspring.engine.inputs.outside_rule import names_barred
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.recording.children import CHILDREN_MARK, end_output
@@ -42,6 +42,7 @@ from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.saga_rows import then_rows
 from mainspring.engine.recording.stored_values import MICROSECOND, encode_context, instance_id, time_us_of
 from mainspring.engine.registry import Registry
+from mainspring.engine.stepping.lanes import DRAINING, OPEN, Lane
 from mainspring.engine.stepping.open_tasks import opening_of
 from mainspring.errors import OperationError
 from mainspring.port.attributes import AttributeRow
@@ -70,7 +71,7 @@ _CARRIED_OUT: Final = frozenset({Sent, Published, Replied, Scheduled, ChildStart
 _ONLY_RECORDED: Final = frozenset({Began, InitiatedBy, Received, AnswerRefused, Compensated})
 
 
-class StepRows:
+class StepRows(Struct, eq=False):
     """A step's rows as they are written one after the other.
 
     A store cancels what it has, before it records what the step asks for: so what the step itself has set and takes
@@ -83,19 +84,16 @@ class StepRows:
     ([], ['Late'])
     """
 
-    __slots__ = ("asked", "cancels", "claims", "closes", "opens", "outputs", "reason", "result", "rows", "status")
-
-    def __init__(self, asked: bool) -> None:
-        self.asked = asked
-        self.rows: list[EventRow] = []
-        self.outputs: list[OutputRow] = []
-        self.claims: list[tuple[OutputClaim, Any]] = []
-        self.cancels: list[str] = []
-        self.closes: list[str] = []
-        self.opens: list[TaskOpening] = []
-        self.status: Status = "running"
-        self.result: Any = None
-        self.reason: str | None = None
+    asked: bool
+    rows: list[EventRow] = []
+    outputs: list[OutputRow] = []
+    claims: list[tuple[OutputClaim, Any]] = []
+    cancels: list[str] = []
+    closes: list[str] = []
+    opens: list[TaskOpening] = []
+    status: Status = "running"
+    result: Any = None
+    reason: str | None = None
 
     def note(self, event: Any, version: int) -> None:
         """Take in an event that has nothing to be carried out."""
@@ -167,38 +165,44 @@ class StepUnits:
         lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, written.reason
         lane.result = written.result
         # What is called late cannot be called back when the end loses its race: so the end must be durable first.
-        lane.phase = Phase.DRAINING if ended else Phase.OPEN
+        lane.phase = DRAINING if ended else OPEN
+        ref = lane.ref
+        # In the order of its fields: one that is given by its name is looked for among all of them.
         unit = Unit(
-            workflow=lane.ref.workflow,
-            instance=lane.ref.id,
-            key=lane.key,
-            expected_version=before,
-            events=tuple(written.rows),
-            status=written.status,
-            state=state_name,
-            error=lane.error,
-            definition_version=lane.entry.definition.version,
-            context=lane.context,
-            renews=anew,
-            outputs=tuple(written.outputs),
-            cancels=tuple(written.cancels),
-            cancel_all="timers" if ended else None,
+            ref.workflow,
+            ref.id,
+            lane.key,
+            before,
+            tuple(written.rows),
+            written.status,
+            state_name,
+            lane.error,
+            lane.entry.definition.version,
+            lane.context,
+            anew,
+            tuple(written.outputs),
+            tuple(written.cancels),
+            "timers" if ended else None,
             # The task fixes the id of its answer: after a refused one, the next would be a duplicate.
-            dedupe=pending.mark + pending.id if cause is None and pending.refusal is None else None,
-            direct=pending.position is None,
-            consumes=pending.position,
-            settles=() if pending.settles is None else (pending.settles,),
-            dead_letters=() if pending.dead_letter is None else _unhandled(pending.dead_letter, taken),
+            pending.mark + pending.id if cause is None and pending.refusal is None else None,
+            pending.position is None,
+            pending.position,
+            (),  # releases
+            () if pending.settles is None else (pending.settles,),
+            (),  # retries
+            (),  # attempts
+            pending.accepts,
+            () if pending.dead_letter is None else _unhandled(pending.dead_letter, taken),
+            pending.discards,
             # A failure that had to wait has a dead letter since then.
-            handles=() if cause is None or taken.no_case or _type(pending.message) is not SendFailed else (cause,),
-            remembers=pending.remembers,
-            discards=pending.discards,
-            accepts=pending.accepts,
-            snapshot=snapshot,
-            tasks=_task_work(lane, pending, written) if lane.asked or written.opens else None,
-            attributes=attributes,
-            trims=lane.trims,
-            era=lane.era,
+            () if cause is None or taken.no_case or _type(pending.message) is not SendFailed else (cause,),
+            pending.remembers,
+            snapshot,
+            _task_work(lane, pending, written) if lane.asked or written.opens else None,
+            attributes,
+            lane.trims,
+            pending.requires,
+            lane.era,
         )
         return unit, written.claims
 
@@ -214,7 +218,7 @@ class StepUnits:
         elif lane.status not in ENDED:
             lane.status = "running"
             accepts = (*accepts, *then_rows(lane.entry.recorder, lane.ref, ledger, pending.context, now_us))
-        lane.phase = Phase.DRAINING if begins or lane.ended else Phase.OPEN
+        lane.phase = DRAINING if begins or lane.ended else OPEN
         cancel_all = "forward" if begins else unit.cancel_all
         return replace(unit, status=lane.status, error=lane.error, cancel_all=cancel_all, accepts=accepts), claims
 
@@ -223,11 +227,11 @@ class StepUnits:
     ) -> StepRows:
         """Return the events of a step as rows, with what is to be carried out and cancelled."""
         context = b""
-        written = StepRows(lane.asked)
         events: Sequence[Any] = taken.events
-        rows = written.rows = lane.entry.recorder.step_rows(
+        rows = lane.entry.recorder.step_rows(
             events, lane.version, now_us, pending, state_name, lane.context, trims=lane.trims
         )
+        written = StepRows(lane.asked, rows)
         for event, row in zip(events, rows, strict=True):
             kind = _type(event)
             if kind in _ONLY_RECORDED:

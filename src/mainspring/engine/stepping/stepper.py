@@ -12,13 +12,11 @@ from msgspec.structs import replace
 from mainspring.core.events import AnswerRefused, Compensating
 from mainspring.core.messages import Kind
 from mainspring.core.step import step
-from mainspring.engine.committing.arrivals import Arrivals
+from mainspring.engine.claimable.arrivals import Arrivals
+from mainspring.engine.claimable.strangers import Strangers, told_why
+from mainspring.engine.claimable.wakeups import Wakeups
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.strangers import Strangers, told_why
-from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.inputs.budget import look
-from mainspring.engine.inputs.lanes import Lane, Lanes, Phase
-from mainspring.engine.inputs.loader import Loader
 from mainspring.engine.inputs.pending import Inputs, Pending, ReceiptStatus
 from mainspring.engine.inputs.sought_command import answered, command_sought, recall_command
 from mainspring.engine.inputs.stored_input import from_inbox
@@ -32,6 +30,7 @@ from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.broken_lanes import BrokenLanes
 from mainspring.engine.stepping.compensations import Compensations
 from mainspring.engine.stepping.disposition import (
+    STEP,
     Bury,
     Disposition,
     Fault,
@@ -45,6 +44,8 @@ from mainspring.engine.stepping.disposition import (
 from mainspring.engine.stepping.duplicates import Duplicates
 from mainspring.engine.stepping.fault_report import report_fault
 from mainspring.engine.stepping.inbox import Inbox
+from mainspring.engine.stepping.lanes import BROKEN, DRAINING, OPEN, Lane, Lanes
+from mainspring.engine.stepping.loader import Loader
 from mainspring.engine.stepping.open_tasks import unread_task
 from mainspring.engine.stepping.refused_children import RefusedChildren
 from mainspring.engine.stepping.step_unit import StepUnits
@@ -150,9 +151,9 @@ class Stepper:
 
     def advance(self, lane: Lane) -> None:
         """Take what can be taken now."""
-        if lane.phase is Phase.DRAINING and not lane.under_way:
-            lane.phase = Phase.OPEN
-        if lane.phase is not Phase.OPEN or not lane.queue:
+        if lane.phase is DRAINING and not lane.under_way:
+            lane.phase = OPEN
+        if lane.phase is not OPEN or not lane.queue:
             return
         if not lane.loaded and not self._assumed_new(lane):
             if lane.under_way and lane.wants_ledger:
@@ -160,7 +161,7 @@ class Stepper:
             self._loader.request(lane)
             return
         most = SHARES_UNDER_WAY * self._committer.share
-        while lane.queue and lane.loaded and lane.phase is Phase.OPEN and lane.under_way < most:
+        while lane.queue and lane.loaded and lane.phase is OPEN and lane.under_way < most:
             self._take(lane, lane.queue.popleft())
         if lane.queue and not lane.loaded:
             self.advance(lane)
@@ -176,9 +177,9 @@ class Stepper:
 
     def _take(self, lane: Lane, pending: Pending) -> None:
         if self._observer is not None:
-            self._observer.taking(lane, pending)
+            self._observer.taking(pending, lane.context)
         found = disposition(lane, pending, self._paused.workflows)
-        if found is Plain.STEP:
+        if found is STEP:
             self._step(lane, pending)
         else:
             self._dispose(lane, pending, found)
@@ -198,7 +199,7 @@ class Stepper:
                 self._leave(lane, pending)
             case Plain.WAIT:
                 lane.queue.appendleft(pending)
-                lane.phase = Phase.DRAINING
+                lane.phase = DRAINING
             case Plain.LOOK_AGAIN:
                 self._look_again(lane, pending)
             case Plain.REFUSE_CHILD:
@@ -233,7 +234,7 @@ class Stepper:
             pending.conflicts = 1
             lane.queue.appendleft(pending)
             lane.loaded = False
-            lane.phase = Phase.DRAINING if lane.under_way else Phase.OPEN
+            lane.phase = DRAINING if lane.under_way else OPEN
 
     def _suspend(self, lane: Lane, pending: Pending, reason: str, *, undoing: bool) -> None:
         """Stop an instance for a command that failed for good."""
@@ -263,10 +264,12 @@ class Stepper:
         try:
             if lane.steps_left < 0:
                 look(lane, lane.entry.budget, pending, now_us)
-            begins = anew or lane.version == 0
-            at = (lane.entry.workflow, lane.state, lane.version, pending.envelope(whole=wants), begins)
-            place = (moment(now_us), answered(pending)) if definition.wants_occurrences else ()
-            taken = self._watch.call(pending, step, *at, *place)
+            version, envelope = lane.version, pending.envelope(whole=wants)
+            now, cause = (moment(now_us), answered(pending)) if definition.wants_occurrences else (None, None)
+            begins = anew or version == 0
+            taken = self._watch.call(
+                pending, step, lane.entry.workflow, lane.state, version, envelope, begins, now, cause
+            )
             if type(taken.events[-1]) is Compensating:
                 made = self._compensations.advanced(lane, pending, taken, now_us, anew=anew)
             elif type(taken.events[0]) is AnswerRefused and (read := unread_task(pending, lane)):
@@ -334,7 +337,11 @@ class Stepper:
         lane.under_way -= 1
         if outputs:
             # First: whatever goes wrong below, nothing stays promised that is never carried out.
-            self.dispatcher.promise(outputs, -1)
+            if type(outcome) is Committed:
+                lane.key = outcome.key
+                self.dispatcher.begin_all(outputs, outcome.key)
+            else:
+                self.dispatcher.promise(outputs, -1)
         if self._observer is not None:
             self._observer.taken(pending, unit, outcome, status, fault)
         if type(outcome) is Committed:
@@ -342,7 +349,7 @@ class Stepper:
                 report_fault(pending, status, fault)
             if pending.answer is not None:
                 pending.answer.resolve(status)
-            self._committed(lane, unit, outcome, outputs)
+            self._committed(lane, unit, outcome, len(outputs or ()))
             if status == "suspended":
                 self._ends.tell(lane.ref, End("suspended", lane.error))
         else:
@@ -352,14 +359,10 @@ class Stepper:
         elif lane.queue and lane.loaded:
             self.advance(lane)
 
-    def _committed(
-        self, lane: Lane, unit: Unit, outcome: Committed, outputs: list[tuple[OutputClaim, Any]] | None
-    ) -> None:
+    def _committed(self, lane: Lane, unit: Unit, outcome: Committed, begun: int) -> None:
         if outcome.key:
             lane.key = outcome.key
-        if outputs:
-            self.dispatcher.begin_all(outputs, outcome.key)
-        if len(unit.outputs) > len(outputs or ()):
+        if len(unit.outputs) > begun:
             for due_us in self._units.unclaimed_due(unit):
                 self._wakeups.due_at(due_us)
         if unit.accepts:
@@ -369,7 +372,7 @@ class Stepper:
 
     def _settle(self, lane: Lane) -> None:
         """Nothing is under way in this lane any more."""
-        if lane.phase is Phase.BROKEN:
+        if lane.phase is BROKEN:
             self._broken.settle(lane)
         elif lane.queue:
             self.advance(lane)

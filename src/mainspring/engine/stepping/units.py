@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from mainspring.core.events import Suspended
 from mainspring.core.failures import ChildFailed
-from mainspring.engine.committing.strangers import INSTANCE_LEFT_SECONDS
+from mainspring.engine.claimable.strangers import INSTANCE_LEFT_SECONDS
 from mainspring.engine.inputs.delivered_output import child_end
-from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.registry import Registry
+from mainspring.engine.stepping.lanes import Lane
 from mainspring.port.records import EventRow, Retry, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskWork

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -84,7 +85,7 @@ class CodeWatch:
 
         What is called within another call ends with that, and other threads than the event loop's are not watched.
         """
-        if self._now or threading.get_ident() != self._watched:
+        if self._now or get_ident() != self._watched:
             return function(*args)
         self._calls = number = self._calls + 1
         self._what, self._now = what, number
@@ -112,7 +113,7 @@ class CodeWatch:
 
     def start(self, loop: LoopWatch | None = None) -> None:
         """Watch the calls of the calling thread, and its event loop."""
-        watched, over = threading.get_ident(), threading.Event()
+        watched, over = get_ident(), threading.Event()
         self._watched, self._over = watched, over  # of this start's own: an earlier one's thread may not have ended yet
         threading.Thread(target=lambda: self._watch(watched, over, loop), name="mainspring-watch", daemon=True).start()
 

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from mainspring.core.saga import Ledger
-from mainspring.engine.committing.strangers import told_why
-from mainspring.engine.inputs.lanes import Elsewhere, Lane, Phase
+from mainspring.engine.claimable.strangers import told_why
 from mainspring.engine.inputs.long_streams import (
     EVENTS_AT_ONCE,
     Folded,
@@ -21,6 +20,7 @@ from mainspring.engine.inputs.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.inputs.skipped_input import note_skipped
 from mainspring.engine.inputs.stored_streams import pinned, read_ledger, row_alone, trusted
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.lanes import Elsewhere, Lane, Phase
 from mainspring.errors import NewerTypeError, StoreError, WorkersLostError
 from mainspring.logs import logger
 from mainspring.port.records import InstanceRow, Loaded
