@@ -15,7 +15,7 @@ import apsw
 import msgspec
 import pytest
 
-from mainspring import Mainspring
+from mainspring import Envelope, Mainspring, RefuseAnswer
 from mainspring.analysis.export.event_logs import Activities, OcelWriter
 from mainspring.analysis.export.export import Exported, export
 from mainspring.analysis.export.redaction import MARKER, Outgoing, Redaction
@@ -26,8 +26,9 @@ from mainspring.app.internals import internals_of
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail
 from mainspring.engine.recording.fan_out_parts import Parts
 from mainspring.engine.recording.stored_values import moment
-from mainspring.errors import OperationError, SettingError
+from mainspring.errors import OperationError, SettingError, TaskRefusedError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Ref
+from mainspring.testing.samples import Asking, Leave, LeaveRequests, RequestLeave
 from tests.unit.analysis.refunds import Refund, fill, refunds, running
 from tests.unit.analysis.standards import read_ocel, read_xes, xes_faults
 
@@ -124,6 +125,34 @@ def test_what_is_redacted_is_marked_and_not_checked(app: Mainspring, tmp_path: P
     assert (unchecked.why, unchecked.example) == ("a part of its stream was redacted", "Refund/noted")
     assert report.compared.decisions == 7
     assert report.safe
+
+
+class GuardedLeave(LeaveRequests):
+    """Takes no answer at all."""
+
+    name = "LeaveRequests"
+
+    def decide(self, envelope: Envelope[Any], state: Asking) -> Any:
+        refuses = isinstance(envelope.message, Leave)
+        return [RefuseAnswer("ask why first")] if refuses else super().decide(envelope, state)
+
+
+def test_a_redacted_answer_that_was_refused_is_no_part_of_the_step_before_it(tmp_path: Path) -> None:
+    url, path = f"sqlite:///{tmp_path / 'leave.db'}", tmp_path / "streams.jsonl"
+
+    def leave(url: str) -> Mainspring:
+        made = Mainspring(url)
+        made.add(GuardedLeave())
+        return made
+
+    async def refuse(app: Mainspring) -> None:
+        await app.send(RequestLeave("l-1"))
+        with pytest.raises(TaskRefusedError):
+            await app.tasks.complete("LeaveRequests/l-1/3", Leave("l-1", granted=True), actor="bob", roles=["manager"])
+
+    running(leave(url), refuse, work=True)
+    exported(leave(url), path, redaction=Redaction(payloads=True, fields=["Leave.granted"]))
+    assert check_file(leave("memory://"), path).compared.decisions == 1
 
 
 def test_an_error_of_an_instance_does_not_quote_what_is_redacted() -> None:

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from mainspring.analysis.export.redaction import Outgoing, Redaction
 from mainspring.app.archive import event_document
 from mainspring.engine.recording.stored_values import moment, time_us_of
+from mainspring.engine.recording.walk import INPUTS
 from mainspring.errors import OperationError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow, InstanceRow, Ref, Status
@@ -226,7 +227,7 @@ def _instance(line: Line) -> InstanceRow:
 
 
 def _event(line: Line, seal: Seal | None) -> Iterator[Item]:
-    inside = line.event not in ("Received", "InitiatedBy")
+    inside = line.event not in INPUTS
     if line.redacted:
         yield Cut("a part of its stream was redacted", inside)
     elif line.gone is not None:
