@@ -78,9 +78,9 @@ def a_state_is_read_from_memory(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def a_step_decides_on_an_old_state(patch: pytest.MonkeyPatch) -> None:
-    def late(workflow: Any, state: Any, version: int, envelope: Any, begins: bool) -> Any:
+    def late(workflow: Any, state: Any, version: int, envelope: Any, *more: Any) -> Any:
         old = workflow.initial_state if isinstance(envelope.message, Tally) else state
-        return step(workflow, old, version, envelope, begins)
+        return step(workflow, old, version, envelope, *more)
 
     patch.setattr(stepper, "step", late)
 
