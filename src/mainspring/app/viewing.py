@@ -17,7 +17,7 @@ from mainspring.codec.strict import scan
 from mainspring.core import events
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.event_rows import message_id_of
-from mainspring.engine.recording.stored_values import moment
+from mainspring.engine.recording.stored_values import moment, nearest_moment
 from mainspring.errors import DecodeError, told
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port import attempts
@@ -192,7 +192,7 @@ def stats_view(depths: Depths) -> Stats:
         depths.timers,
         depths.dead_letters,
         depths.workers,
-        _moment(depths.oldest_due_us),
+        None if depths.oldest_due_us is None else nearest_moment(depths.oldest_due_us),
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -136,6 +137,22 @@ def test_other_rows_that_were_edited_stop_nobody(what: str, tmp_path: Path) -> N
         await app.stats()
 
     on_edited("sqlite", tmp_path, OTHERS[what], then)
+
+
+def test_an_output_due_before_time_began_takes_no_figures_away(tmp_path: Path) -> None:
+    url = url_of("sqlite", tmp_path)
+
+    async def main() -> None:
+        async with desk(Mainspring(url)) as app:
+            await app.send(Go("bad"))
+        await edit("sqlite", url, OTHERS["an output due before time began"])
+        app = desk(Mainspring(url))
+        await app.start(work=False)  # a worker would make a dead letter of it, now or in a moment
+        stats = await app.stats()
+        await app.stop()
+        assert stats.oldest_due == datetime.min.replace(tzinfo=UTC)
+
+    asyncio.run(main())
 
 
 def test_an_instance_whose_row_was_edited_is_told(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from mainspring.port.records import Context
 
 MICROSECOND: Final = timedelta(microseconds=1)
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
 _decode_context = json.Decoder(Context).decode
 encode_context = json.Encoder().encode
 
@@ -52,6 +54,18 @@ def moment(time_us: int) -> datetime:
         return EPOCH + timedelta(microseconds=time_us)
     except OverflowError as error:
         raise DamagedRecordError("time", f"{time_us} microseconds") from error
+
+
+def nearest_moment(time_us: int) -> datetime:
+    """Return a stored time as a datetime, or the first or last one that there is: figures outlive one damaged row.
+
+    >>> nearest_moment(-(2**63)).year, nearest_moment(2**63).year
+    (1, 9999)
+    """
+    try:
+        return moment(time_us)
+    except DamagedRecordError:
+        return _FIRST if time_us < 0 else _LAST
 
 
 def time_us_of(moment: datetime) -> int:
