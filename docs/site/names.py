@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from mainspring.sources import syntax_tree
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/reference/api.md"
 # Where an author imports from, and what for. A package with an extra of its own is named with it.
@@ -121,7 +123,7 @@ def _member(value: Any) -> bool:
 
 def _said_below(cls: type) -> dict[str, str]:
     """Return the attributes that a class declares or its `__init__` sets, with the text that stands below each."""
-    [definition] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    [definition] = syntax_tree(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(definition, ast.ClassDef)  # noqa: S101  it is one
     bodies = [definition.body]
     bodies += [node.body for node in definition.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]

@@ -12,6 +12,7 @@ import click
 from docs.site import routes, tables
 from mainspring import Mainspring
 from mainspring.cli.group import commands
+from mainspring.sources import syntax_tree
 from mainspring.telemetry.instruments import Instruments
 from mainspring.web import api
 
@@ -119,7 +120,7 @@ def _sources() -> dict[str, str]:
 
 @cache
 def _read(name: str) -> ast.Module:
-    return ast.parse(_sources()[name])
+    return syntax_tree(_sources()[name])
 
 
 def sends(module: ast.AST) -> bool:

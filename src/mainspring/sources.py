@@ -19,6 +19,21 @@ CLASSES_KEPT: Final = 200
 PLACES_KEPT: Final = 5_000
 FILES_KEPT: Final = 100
 TEXTS_KEPT: Final = 20
+PARSED_TIMES: Final = 5
+
+
+def syntax_tree(text: str) -> ast.Module:
+    """Return the tree of a source text, whatever others parse meanwhile.
+
+    Before 3.11.8 and 3.12.2, CPython counts the depth of all trees in one place: one that is parsed while a collection
+    of garbage lets others run may end in a SystemError that says nothing of the text (gh-106905).
+    """
+    for _ in range(PARSED_TIMES - 1):
+        try:
+            return ast.parse(text)
+        except SystemError:
+            continue
+    return ast.parse(text)
 
 
 # ---- a function
@@ -34,7 +49,7 @@ def source_of(function: FunctionType) -> tuple[ast.FunctionDef | ast.AsyncFuncti
     try:
         lines, first = inspect.getsourcelines(function)
         # Parsed inside an `if`, a method keeps its indentation, also that of its strings.
-        tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
+        tree = syntax_tree("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
     except (OSError, TypeError, SyntaxError):
         return None
     kinds = (ast.Lambda,) if function.__name__ == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -105,7 +120,7 @@ def _beginnings(text: str) -> dict[str, int]:
             elif not isinstance(part, ast.expr):
                 look(part, within)
 
-    look(ast.parse(text), "")
+    look(syntax_tree(text), "")
     return found
 
 
@@ -114,8 +129,8 @@ def class_calls(cls: type[Any]) -> list[ast.Call] | None:
     """Return all calls in the source of a class, None if there is none that could be read."""
     source = class_text(cls)
     try:
-        tree = None if source is None else ast.parse(textwrap.dedent(source))
-    except (SyntaxError, SystemError):
+        tree = None if source is None else syntax_tree(textwrap.dedent(source))
+    except SyntaxError:
         return None
     return None if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
@@ -162,6 +177,6 @@ def file_source(file: str) -> File | None:
     """Return a file as Python has read it, None if it is not any more what was imported, or not there."""
     lines = linecache.getlines(file)
     try:
-        return File(lines, ast.parse("".join(lines))) if lines else None
+        return File(lines, syntax_tree("".join(lines))) if lines else None
     except (SyntaxError, ValueError):
         return None

@@ -25,6 +25,7 @@ from mainspring.app.projections import ProjectionHandle, Projections
 from mainspring.app.schedules import Schedules
 from mainspring.app.tasks import Tasks
 from mainspring.errors import NoSuchInstanceError, WiringError
+from mainspring.sources import syntax_tree
 from mainspring.testing.simulation.simulate import BlockingWorld
 from mainspring.testing.simulation.world import World
 from tests.engine.shop import Note, Paying, PlaceOrder, Receipted, Shop
@@ -109,7 +110,7 @@ def test_type_checkers_know_every_method_that_is_awaited(facade: type, target: t
 
 def told_of(facade: type) -> set[str]:
     """Return the names in the part of a class that is for type checkers alone."""
-    [cls] = ast.parse(dedent(inspect.getsource(facade))).body
+    [cls] = syntax_tree(dedent(inspect.getsource(facade))).body
     assert isinstance(cls, ast.ClassDef)
     parts = [node for node in cls.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     found: set[str] = set()

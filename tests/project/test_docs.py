@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import mainspring
+from mainspring.sources import syntax_tree
 from tests.support.paths import ROOT
 
 PAGES = sorted(
@@ -158,7 +159,7 @@ def test_what_is_promised_and_not_kept_is_marked_and_counted() -> None:
 
 @cache
 def functions_of(path: str) -> set[str]:
-    tree = ast.parse((ROOT / path).read_text())
+    tree = syntax_tree((ROOT / path).read_text())
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 

@@ -19,6 +19,7 @@ from mainspring import Mainspring, Workflow, errors, views
 from mainspring.engine.inputs import pending
 from mainspring.port.records import EventRow, instances
 from mainspring.sealing import Keys, RenewingSeal, Seal
+from mainspring.sources import syntax_tree
 from tests.support.paths import ROOT
 
 # Public types stand in these too; docs/reference/stability.md names them.
@@ -144,7 +145,7 @@ def names_in(module_name: str) -> dict[str, Any]:
     """Return a module's names, with those that it imports or defines for type checkers only."""
     module = sys.modules[module_name]
     known = {**vars(typing), **vars(module)}
-    for node in ast.parse(inspect.getsource(module)).body:
+    for node in syntax_tree(inspect.getsource(module)).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for each in node.body:
                 known |= _imported(each, known)
@@ -189,7 +190,7 @@ def assigned(cls: type) -> Iterator[tuple[str, Any]]:
     if not inspect.isfunction(made):
         return
     try:
-        [function] = ast.parse(textwrap.dedent(inspect.getsource(made))).body
+        [function] = syntax_tree(textwrap.dedent(inspect.getsource(made))).body
     except OSError:  # a Struct's, made by msgspec
         return
     hints = made.__annotations__

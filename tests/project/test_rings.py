@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.sources import syntax_tree
 from tests.support.paths import ROOT
 
 
@@ -79,7 +80,7 @@ def _name(path: Path) -> str:
 
 
 def _imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(syntax_tree(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module in modules:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"

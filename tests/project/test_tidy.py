@@ -14,6 +14,7 @@ import pytest
 
 import mainspring
 from mainspring import _names
+from mainspring.sources import syntax_tree
 from tests.support.paths import ROOT
 
 MODULE_LINES = 500
@@ -85,7 +86,7 @@ def modules(*folders: str) -> Iterator[tuple[str, Facts]]:
 
 @cache
 def facts(path: Path) -> Facts:
-    tree = ast.parse(path.read_text())
+    tree = syntax_tree(path.read_text())
     long = {
         node.name: lines
         for node in functions(tree)
@@ -156,7 +157,7 @@ def test_a_sleep_is_bare_without_a_reason_beside_or_above_it() -> None:
 
 def bare_sleeps(text: str) -> list[int]:
     """Return the lines that sleep for a time and give no reason; a clock's own `sleep` needs none."""
-    tree, reasons = ast.parse(text), reasoned(text)
+    tree, reasons = syntax_tree(text), reasoned(text)
     clocks = [node for node in functions(tree) if node.name == "sleep"]
     own = {id(each) for clock in clocks for each in ast.walk(clock)}
     return sorted(
@@ -216,7 +217,7 @@ def test_every_suggested_command_is_quoted_by_one_function() -> None:
     """An id may hold whatever a shell would run: see `mainspring.app.commands`."""
     found: list[str] = []
     for path in sorted((ROOT / "src/mainspring").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(syntax_tree(path.read_text())):
             match node:
                 case ast.JoinedStr(values=parts):
                     text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import inspect
 import sys
@@ -87,3 +88,28 @@ def test_what_has_no_source_is_said_to_have_none() -> None:
 
     assert sources.class_text(typed) is None
     assert sources.class_text(int) is None
+
+
+def test_a_text_is_parsed_though_another_one_is_parsed_in_the_middle_of_it() -> None:
+    """CPython 3.11.7 mixes them up: gh-106905."""
+    others = [1]
+
+    def parse_another(depth: int) -> None:
+        if depth:
+            parse_another(depth - 1)
+        else:
+            ast.parse("1 + 2")
+
+    def collecting(phase: str, _: object) -> None:
+        if phase == "start" and others:
+            others.pop()
+            parse_another(10)
+
+    gc.callbacks.append(collecting)
+    try:
+        tree = sources.syntax_tree("x = [1, (2, 3)]\n" * 2_000)
+    finally:
+        gc.callbacks.remove(collecting)
+
+    assert len(tree.body) == 2_000
+    assert others == [], "nothing was collected meanwhile"
