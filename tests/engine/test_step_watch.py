@@ -20,8 +20,9 @@ from mainspring.engine.watching import code_watch as watch
 from mainspring.engine.watching.code_watch import CodeWatch
 from mainspring.errors import SlowStepError, StoreError
 from tests.support.apps import MakeApp
+from tests.support.heard import hearing
 from tests.support.running import run
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 
 @dataclass(frozen=True)
@@ -147,40 +148,26 @@ def test_a_step_that_ends_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatc
         stepped.stop()
 
 
-class Heard(logging.Handler):
-    """Signals when something is said."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = threading.Event()
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-        self.first.set()
-
-
 def test_whoever_goes_through_it_step_by_step_may_take_the_time() -> None:
-    stepped, heard = CodeWatch(), Heard()
+    stepped = CodeWatch()
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         return trace
 
     def debugged() -> str:
-        assert heard.first.wait(30)
+        assert heard.first.wait(PATIENCE_SECONDS)
         return "done"
 
     before = sys.gettrace()
-    logging.getLogger("mainspring.engine").addHandler(heard)
-    stepped.start()
-    sys.settrace(trace)
-    try:
-        assert stepped.call(_pending(), debugged) == "done"
-    finally:
-        sys.settrace(before)
-        stepped.stop()
-        logging.getLogger("mainspring.engine").removeHandler(heard)
-    assert heard.texts[0].startswith("W/i: Ask is being decided on")
+    with hearing("mainspring.engine") as heard:
+        stepped.start()
+        sys.settrace(trace)
+        try:
+            assert stepped.call(_pending(), debugged) == "done"
+        finally:
+            sys.settrace(before)
+            stepped.stop()
+    assert heard.records[0].getMessage().startswith("W/i: Ask is being decided on")
 
 
 def _watching() -> set[threading.Thread]:

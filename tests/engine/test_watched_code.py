@@ -21,8 +21,9 @@ from mainspring.errors import RouteError
 from mainspring.port.records import Ref
 from tests.engine.jobs import Done, Start, Work, job
 from tests.support.apps import MakeApp
+from tests.support.heard import hearing
 from tests.support.running import run
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 endless = threading.Event()
 
@@ -314,33 +315,18 @@ def test_an_idempotency_key_without_an_end_fails_its_command(make_app: MakeApp) 
     run(main)
 
 
-def test_an_async_handler_that_blocks_the_event_loop_is_named(
-    make_app: MakeApp, caplog: pytest.LogCaptureFixture
-) -> None:
-    said = threading.Event()
-
-    class Hear(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if "has blocked the event loop" in record.getMessage():
-                said.set()
-
-    async def work(command: Work) -> Done:
-        said.wait(60)
-        return Done(command.id, command.part)
-
-    hear = Hear()
-
+def test_an_async_handler_that_blocks_the_event_loop_is_named(make_app: MakeApp) -> None:
     async def main() -> None:
+        async def work(command: Work) -> Done:
+            assert heard.first.wait(PATIENCE_SECONDS)
+            return Done(command.id, command.part)
+
         async with job(make_app(), work, name="work") as app:
-            logging.getLogger("mainspring.engine").addHandler(hear)
             await (await app.send(Start("j-1"))).result()
 
-    try:
+    with hearing("mainspring.engine", "has blocked the event loop") as heard:
         run(main)
-    finally:
-        logging.getLogger("mainspring.engine").removeHandler(hear)
-    assert said.is_set()
-    (record,) = [one for one in caplog.records if "has blocked the event loop" in one.getMessage()]
+    (record,) = heard.records
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith("the handler work has blocked the event loop for 0 s, at ")
 
