@@ -11,6 +11,7 @@ from typing import Any
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Schedule, Send, Workflow
 from mainspring.engine import engine
+from tests.support.restarted import Started
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,15 @@ def fragile(app: Mainspring) -> Mainspring:
     return app
 
 
-async def _work(url: str) -> None:
+async def _work(url: str, started: Started) -> None:
     module: Any = engine
     module.RELIEVE_SECONDS = 0.1
     async with fragile(Mainspring(url)):
+        started.release()
         await asyncio.Event().wait()
 
 
-def main(url: str) -> None:
+def main(url: str, started: Started) -> None:
     """Work until something ends the process."""
     doomed.set()
-    asyncio.run(_work(url))
+    asyncio.run(_work(url, started))

@@ -29,6 +29,7 @@ from mainspring.engine import engine
 from mainspring.engine.watching import code_watch as watch
 from mainspring.errors import DoNotRetryError
 from mainspring.stores.postgres import session
+from tests.support.restarted import Started
 
 BRIEFLY = timedelta(milliseconds=300)
 
@@ -186,17 +187,18 @@ def office(app: Mainspring, *, newer: bool = False) -> Mainspring:
     return app
 
 
-async def _work(url: str) -> None:
+async def _work(url: str, started: Started) -> None:
     async with office(Mainspring(url)):
+        started.release()
         await asyncio.Event().wait()
 
 
-def main(url: str) -> None:
+def main(url: str, started: Started) -> None:
     """Work until something ends the process."""
     engine_module: Any = engine
     watch_module: Any = watch
     engine_module.RELIEVE_SECONDS, watch_module.STEP_SECONDS = 0.1, 0.5
-    asyncio.run(_work(url))
+    asyncio.run(_work(url, started))
 
 
 def hurry() -> None:
@@ -206,7 +208,7 @@ def hurry() -> None:
     session_module.CONNECT_SECONDS, session_module.ANSWER_SECONDS = 2.0, 4.0
 
 
-def hurried(url: str) -> None:
+def hurried(url: str, started: Started) -> None:
     """Work, and give up soon on a server that says nothing."""
     hurry()
-    main(url)
+    main(url, started)

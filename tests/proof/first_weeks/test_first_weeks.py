@@ -26,7 +26,7 @@ from tests.proof.first_weeks.office import Approve, Case, Note, Open, hurried, h
 from tests.proof.first_weeks.office import office as running
 from tests.proof.postgres_faults.standby import paired
 from tests.support.postgres.schemas import clean_schema
-from tests.support.restarted import Restarted
+from tests.support.restarted import Restarted, Started
 from tests.support.running import run
 from tests.support.soaking import some_of
 from tests.support.waiting import until
@@ -247,7 +247,7 @@ async def more(senders: list[Sender]) -> None:
 
 @pytest.mark.parametrize("work", some_of([hurried, main], [hurried]))
 def test_a_primary_that_hangs_costs_nobody_more_than_a_wait_when_its_standby_takes_over(
-    work: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    work: Callable[[str, Started], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The long form has the time that a server has elsewhere: it is 40 s until its silence is believed."""
 
@@ -257,6 +257,7 @@ def test_a_primary_that_hangs_costs_nobody_more_than_a_wait_when_its_standby_tak
             app, workers = running(Mainspring(url)), Restarted(work, url, WORKERS)
             try:
                 await app.start(work=False)
+                await workers.at_work()  # one that cannot reach its database when it starts ends, as it should
                 async with sending(app) as senders:
                     await more(senders)
                     hanging.signal_all(signal.SIGSTOP)
