@@ -1,38 +1,69 @@
 """A server that speaks as Amazon SQS does: moto's, run by `servers.py` in a process of its own.
 
 Where moto's FIFO queues are not those of SQS, this makes them so: when the time of a message is up, its group begins
-with its first again; a receipt whose time is up is no longer good; requests do not meet within a queue. What moto does
-not have, no test here shows: lags that come late, limits of requests, accounts and their rights.
+with its first again; a receipt whose time is up is no longer good; requests do not meet within a queue; the clock
+stands still during a request. What moto does not have, no test here shows: lags that come late, limits of requests,
+accounts and their rights.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from threading import Event, RLock
 from typing import Any, Final
 
 from moto.server import ThreadedMotoServer  # pyright: ignore[reportMissingTypeStubs]
+from moto.sqs import models  # pyright: ignore[reportMissingTypeStubs]
 from moto.sqs.exceptions import ReceiptHandleIsInvalid  # pyright: ignore[reportMissingTypeStubs]
 from moto.sqs.models import Queue, SQSBackend  # pyright: ignore[reportMissingTypeStubs]
 
 LOOK_SECONDS: Final = 0.005
 ONE_AT_A_TIME: Final = (
     *("send_message", "send_message_batch", "delete_message", "delete_message_batch"),
-    *("change_message_visibility_batch",),
+    *("change_message_visibility_batch", "get_queue_attributes"),
 )
 
-lock = RLock()
 backend: Any = SQSBackend
 look: Any = SQSBackend.receive_message
 delete: Any = Queue.delete_message
 change: Any = SQSBackend.change_message_visibility
 
 
+class Clock:
+    """The time of requests, each of which is alone: it stands still during one.
+
+    Else a message could be seen again in the middle of a look for messages: those behind it would be given out, and it
+    would be locked with its group as long as they are held.
+    """
+
+    def __init__(self) -> None:
+        ahead = time.time() - time.monotonic()
+        self.running: Callable[[], float] = lambda: (ahead + time.monotonic()) * 1000
+        self._stopped: float | None = None
+        self._lock = RLock()
+
+    def millis(self) -> float:
+        return self.running() if self._stopped is None else self._stopped
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        with self._lock:
+            before, self._stopped = self._stopped, self.millis()
+            try:
+                yield
+            finally:
+                self._stopped = before
+
+
+clock = Clock()
+
+
 def alone(method: Callable[..., Any]) -> Callable[..., Any]:
     def called(*given: Any, **named: Any) -> Any:
-        with lock:
+        with clock.stopped():
             return method(*given, **named)
 
     return called
@@ -42,7 +73,7 @@ def receive(self: Any, queue_name: str, count: int, wait_seconds_timeout: int, *
     """Look until there is something; moto's own wait would take all of the CPU while a group is locked."""
     until = time.monotonic() + wait_seconds_timeout
     while True:
-        with lock:
+        with clock.stopped():
             queue = self.get_queue(queue_name)
             queue.pending_messages.difference_update([each for each in queue.pending_messages if each.visible])
             found = look(self, queue_name, count, 0, *rest, **named)
@@ -74,6 +105,7 @@ def main(port: int) -> None:
     backend.receive_message = receive
     backend.change_message_visibility = change_held
     setattr(Queue, "delete_message", delete_held)  # noqa: B010  the type checker knows another one
+    setattr(models, "unix_time_millis", clock.millis)  # noqa: B010  as above
     ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False).start()
     Event().wait()
 
