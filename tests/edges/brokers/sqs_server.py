@@ -21,6 +21,7 @@ from moto.sqs.exceptions import ReceiptHandleIsInvalid  # pyright: ignore[report
 from moto.sqs.models import Queue, SQSBackend  # pyright: ignore[reportMissingTypeStubs]
 
 LOOK_SECONDS: Final = 0.005
+PASSED_SECONDS: Final = "passed-seconds"
 ONE_AT_A_TIME: Final = (
     *("send_message", "send_message_batch", "delete_message", "delete_message_batch"),
     *("change_message_visibility_batch", "get_queue_attributes"),
@@ -40,13 +41,16 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        ahead = time.time() - time.monotonic()
-        self.running: Callable[[], float] = lambda: (ahead + time.monotonic()) * 1000
+        self._ahead = time.time() - time.monotonic()
+        self.running: Callable[[], float] = lambda: (self._ahead + time.monotonic()) * 1000
         self._stopped: float | None = None
         self._lock = RLock()
 
     def millis(self) -> float:
         return self.running() if self._stopped is None else self._stopped
+
+    def pass_time(self, seconds: float) -> None:
+        self._ahead += seconds
 
     @contextmanager
     def stopped(self) -> Generator[None]:
@@ -99,11 +103,17 @@ def change_held(self: Any, queue_name: str, receipt_handle: str, visibility_time
     change(self, queue_name=queue_name, receipt_handle=receipt_handle, visibility_timeout=visibility_timeout)
 
 
+def tag(self: Any, queue_name: str, tags: dict[str, str]) -> None:
+    """Let time pass: what a test has to tell moto, and moto has no request for."""
+    clock.pass_time(float(tags[PASSED_SECONDS]))
+
+
 def main(port: int) -> None:
     for name in ONE_AT_A_TIME:
         setattr(backend, name, alone(getattr(backend, name)))
     backend.receive_message = receive
     backend.change_message_visibility = change_held
+    backend.tag_queue = tag
     setattr(Queue, "delete_message", delete_held)  # noqa: B010  the type checker knows another one
     setattr(models, "unix_time_millis", clock.millis)  # noqa: B010  as above
     ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False).start()

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import pytest
 
+from mainspring.brokers import sqs_client, sqs_subscription
 from mainspring.brokers.port import Delivery, Outgoing, Subscription
 from mainspring.brokers.sqs import SqsBroker
 from mainspring.brokers.sqs_client import SqsClient
@@ -15,16 +17,33 @@ from mainspring.errors import BrokerError, DoNotRetryError, SettingError
 from tests.edges.brokers.orders_and_payments import Orders, PlaceOrder, message, orders, payments
 from tests.edges.brokers.queues import client, create, own_name, queue, sqs_broker
 from tests.edges.brokers.renamed import RenamedBroker
-from tests.support.waiting import until
 
 GROUP = "tests"
 PREFETCH = 100
 WAIT_SECONDS = 60.0
 LULL_SECONDS = 0.3
 # Whoever holds messages so long without a word has lost them: as soon as SQS knows how, where that is to happen; and
-# where it must not, longer than a busy machine keeps a test from running.
+# where it must not, far longer than a busy machine keeps a test from running. Tests let that time pass.
 SHORT_SECONDS = 1
-HELD_SECONDS = 4
+HELD_SECONDS = 3_600
+
+PassTime = Callable[[str, float], Awaitable[None]]
+
+
+@pytest.fixture
+def pass_time(monkeypatch: pytest.MonkeyPatch) -> PassTime:
+    """Let time pass, both for consumers and for the server."""
+    passed = 0.0
+    for module in (sqs_client, sqs_subscription):
+        monkeypatch.setattr(module, "monotonic", lambda: monotonic() + passed)
+
+    async def pass_time(name: str, seconds: float) -> None:
+        nonlocal passed
+        url = await url_of(name)
+        await asyncio.to_thread(client().tag_queue, QueueUrl=url, Tags={"passed-seconds": str(seconds)})
+        passed += seconds
+
+    return pass_time
 
 
 def run(body: Callable[[SqsBroker, str], Awaitable[None]], **settings: Any) -> None:
@@ -59,10 +78,18 @@ def bodies(deliveries: list[Delivery]) -> list[bytes]:
     return [delivery.body for delivery in deliveries]
 
 
+async def url_of(name: str) -> str:
+    return (await asyncio.to_thread(client().get_queue_url, QueueName=name))["QueueUrl"]
+
+
 async def at_aws(name: str) -> list[dict[str, Any]]:
     """Return the messages of a queue as another program receives them."""
-    url = (await asyncio.to_thread(client().get_queue_url, QueueName=name))["QueueUrl"]
-    given = {"QueueUrl": url, "MaxNumberOfMessages": 10, "MessageAttributeNames": ["All"], "AttributeNames": ["All"]}
+    given = {
+        "QueueUrl": await url_of(name),
+        "MaxNumberOfMessages": 10,
+        "MessageAttributeNames": ["All"],
+        "AttributeNames": ["All"],
+    }
     return (await asyncio.to_thread(lambda: client().receive_message(**given))).get("Messages", [])
 
 
@@ -144,16 +171,15 @@ def test_what_was_on_its_way_to_a_consumer_that_is_closed_is_another_s_at_once()
     run(body, takeover_seconds=3_600)
 
 
-def test_what_is_extended_is_nobody_else_s_after_its_time() -> None:
+def test_what_is_extended_is_nobody_else_s_after_its_time(pass_time: PassTime) -> None:
     async def body(broker: SqsBroker, name: str) -> None:
         assert await broker.publish(outgoings(name, b"1", b"2")) == [None, None]
         holding, other = [await broker.subscribe(name, GROUP, PREFETCH) for _ in range(2)]
         came = await received(holding, 1)  # the other one is held too, and nobody asked for it yet
-        waiting = asyncio.ensure_future(other.receive(PREFETCH, 1.25 * HELD_SECONDS))
-        while not waiting.done():
-            await asyncio.wait((waiting,), timeout=HELD_SECONDS / 10)
+        for _ in range(3):
+            await pass_time(name, 0.4 * HELD_SECONDS)
             await holding.extend(came)
-        assert waiting.result() == []
+        assert await other.receive(PREFETCH, LULL_SECONDS) == []
         await holding.acknowledge(came)
         assert bodies(await received(holding, 1)) == [b"2"]
         await holding.close()
@@ -162,28 +188,24 @@ def test_what_is_extended_is_nobody_else_s_after_its_time() -> None:
     run(body, takeover_seconds=HELD_SECONDS)
 
 
-def test_what_came_while_others_were_taken_is_extended_with_them() -> None:
+def test_what_came_while_others_were_taken_is_extended_with_them(pass_time: PassTime) -> None:
     async def body(broker: SqsBroker, name: str) -> None:
         assert await broker.publish(outgoings(name, b"1", key="a")) == [None]
         holding, other = [await broker.subscribe(name, GROUP, PREFETCH) for _ in range(2)]
         came = await received(holding, 1)
         assert await holding.receive(1, 0) == []  # its request for more waits at SQS
         assert await broker.publish(outgoings(name, b"2", key="b")) == [None]
-        await until(lambda: both_are_out(name))
-        waiting = asyncio.ensure_future(other.receive(PREFETCH, 1.25 * HELD_SECONDS))
-        while not waiting.done():
-            await asyncio.wait((waiting,), timeout=HELD_SECONDS / 10)
+        await asyncio.wait((polling(holding),))
+        for _ in range(3):
+            await pass_time(name, 0.4 * HELD_SECONDS)
             await holding.extend(came)
-        assert waiting.result() == []
+        assert await other.receive(PREFETCH, LULL_SECONDS) == []
         assert bodies(await received(holding, 1)) == [b"2"]
         await holding.close()
         await other.close()
 
-    async def both_are_out(name: str) -> bool:
-        url = (await asyncio.to_thread(client().get_queue_url, QueueName=name))["QueueUrl"]
-        count = "ApproximateNumberOfMessagesNotVisible"
-        given = {"QueueUrl": url, "AttributeNames": [count]}
-        return (await asyncio.to_thread(lambda: client().get_queue_attributes(**given)))["Attributes"][count] == "2"
+    def polling(subscription: Any) -> asyncio.Task[Any]:
+        return subscription._polling  # noqa: SLF001  nothing else tells when the answer came
 
     run(body, takeover_seconds=HELD_SECONDS, poll_seconds=20)
 
