@@ -1,7 +1,9 @@
 """Kafka's adapter keeps the contract of brokers: on the mock cluster, and on a real one where one is named."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import wraps
+from inspect import getmembers, isfunction
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from mainspring.brokers.kafka import KafkaBroker  # noqa: E402  after the assert
 from mainspring.brokers.port import Broker  # noqa: E402
 from mainspring.testing.broker_contract import BrokerContract  # noqa: E402
 from tests.edges.brokers.kafka_mock import KafkaMock, leader_last  # noqa: E402
+from tests.support.stalls import again_if_stalled  # noqa: E402
 
 VARIABLE = "MAINSPRING_TEST_KAFKA"
 SESSION_SECONDS = 2.0
@@ -27,20 +30,37 @@ QUICK = {"fetch_max_wait_ms": 20, "heartbeat_interval_ms": 50}
 
 class TestKafkaMock(BrokerContract):
     deduplicates = False  # its consumers do, by the message's id
-
-    @pytest.fixture(autouse=True)
-    def _mock_of_its_own(self) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-        # All tests have the same group, and the mock lets those wait who join one that others have just left.
-        self._mock = KafkaMock()
-        with leader_last():
-            yield
-        self._mock.close()
+    mock: KafkaMock
 
     def make_broker(self) -> Broker:
-        return KafkaBroker(f"kafka://{self._mock.servers}", session_seconds=SESSION_SECONDS, consumer=QUICK)
+        return KafkaBroker(f"kafka://{self.mock.servers}", session_seconds=SESSION_SECONDS, consumer=QUICK)
 
     async def prepare(self, broker: Broker, address: str) -> None:
-        self._mock.create(address)
+        self.mock.create(address)
+
+
+def _with_a_mock_of_its_own(test: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a test that has a mock for itself, and begins anew where this process slept away its session.
+
+    All tests have the same group, and the mock lets those wait who join one that others have just left: until a second
+    before the session would be over. So it is a short one.
+    """
+
+    @wraps(test)
+    def run(suite: Any) -> None:
+        suite.mock = KafkaMock()
+        try:
+            with leader_last():
+                test(suite)
+        finally:
+            suite.mock.close()
+
+    return again_if_stalled(run, SESSION_SECONDS / 2)
+
+
+for _name, _test in getmembers(BrokerContract, isfunction):
+    if _name.startswith("test_"):
+        setattr(TestKafkaMock, _name, _with_a_mock_of_its_own(_test))
 
 
 @pytest.mark.skipif(VARIABLE not in os.environ, reason=f"no real Kafka: {VARIABLE} names none, as host:port")
