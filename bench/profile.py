@@ -18,7 +18,7 @@ from mainspring.codec import Codec
 from mainspring.core import step as core_step
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.handlers.runner import Runner
-from mainspring.engine.inputs.envelopes import Envelopes
+from mainspring.engine.inputs.intake import Envelopes
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.recorder import Recorder

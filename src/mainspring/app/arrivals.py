@@ -12,10 +12,10 @@ from mainspring.app.outside import inputs_of
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind, MessageType, type_of
 from mainspring.core.route import check_id
-from mainspring.engine.inputs.envelopes import checked_message_id
 from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.publication import PUBLICATION
+from mainspring.engine.inputs.senders import checked_message_id
 from mainspring.engine.recording.stored_values import instance_id
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.errors import WiringError, shown

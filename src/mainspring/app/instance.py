@@ -12,9 +12,9 @@ from mainspring.app.internals import Internals
 from mainspring.app.viewing import attempt_view, decoded, input_view, instance_view, output_view
 from mainspring.core.execution import LogLine, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
-from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus
+from mainspring.engine.inputs.senders import checked_actor
 from mainspring.engine.inputs.stored_streams import present_state, readable, row_alone, rows_at, whole_stream
 from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.engine.operations.pauses import Pause

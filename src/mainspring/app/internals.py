@@ -13,7 +13,7 @@ from mainspring.app.purging import checked_age
 from mainspring.app.resources import Resources
 from mainspring.app.services import Services
 from mainspring.engine.engine import Engine
-from mainspring.engine.inputs.envelopes import Envelopes
+from mainspring.engine.inputs.intake import Envelopes
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import WiringError

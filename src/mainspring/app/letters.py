@@ -11,7 +11,7 @@ from mainspring.app.given import LARGEST
 from mainspring.app.undelivered import take_again
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import Kind, type_of
-from mainspring.engine.inputs.envelopes import checked_actor
+from mainspring.engine.inputs.senders import checked_actor
 from mainspring.engine.inputs.stored_input import from_dead_letter
 from mainspring.engine.operations.operations import CONFLICTS
 from mainspring.engine.operations.retried_letter import Since, refuse

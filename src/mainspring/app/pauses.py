@@ -9,7 +9,7 @@ from mainspring.app.internals import Internals
 from mainspring.core.definition import definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
-from mainspring.engine.inputs.envelopes import checked_actor
+from mainspring.engine.inputs.senders import checked_actor
 from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.engine.operations.pauses import Pausable, Pause, PauseWork, ResumeWork
 from mainspring.engine.recording.stored_values import moment

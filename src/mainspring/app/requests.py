@@ -10,8 +10,8 @@ from mainspring.app.given import checked_seconds
 from mainspring.app.instance import Instance
 from mainspring.app.internals import Internals
 from mainspring.engine.engine import Engine
-from mainspring.engine.inputs.envelopes import checked_message_id
 from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.inputs.senders import checked_message_id
 from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, STANDING
 from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import (

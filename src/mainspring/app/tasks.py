@@ -14,8 +14,8 @@ from mainspring.app.given import LARGEST, checked_limit, checked_text, checked_t
 from mainspring.app.internals import Internals
 from mainspring.app.task_views import data_of, task_of
 from mainspring.core.messages import Kind, type_of
-from mainspring.engine.inputs.envelopes import ACTOR_CHARACTERS, is_name
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus
+from mainspring.engine.inputs.senders import ACTOR_CHARACTERS, is_name
 from mainspring.engine.inputs.stored_streams import pinned
 from mainspring.engine.recording.stored_values import moment, read_context
 from mainspring.engine.registry import WorkflowEntry

@@ -25,9 +25,9 @@ from mainspring.app.undelivered import keep_undelivered, undelivered_in
 from mainspring.brokers.port import PREFETCH, WAIT_SECONDS, Broker, Delivery, Subscription
 from mainspring.brokers.wire import id_of_unread, incoming, kept_headers, own_id
 from mainspring.codec.wire import WireEnvelope
-from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.engine.inputs.intake import INPUTS_PER_TURN
 from mainspring.engine.inputs.pending import TROUBLE, Pending, ReceiptStatus
+from mainspring.engine.inputs.senders import checked_actor
 from mainspring.errors import (
     CodecError,
     DuplicateIdError,

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from mainspring.engine.inputs.envelopes import is_name
+from mainspring.engine.inputs.senders import is_name
 from mainspring.errors import SettingError
 
 Role: TypeAlias = Literal["viewer", "worker", "operator", "admin"]

@@ -21,7 +21,7 @@ from mainspring.app import Mainspring
 from mainspring.app.internals import internals_of
 from mainspring.app.search import Search, filter_of
 from mainspring.codec.strict import scan
-from mainspring.engine.inputs.envelopes import checked_actor
+from mainspring.engine.inputs.senders import checked_actor
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (
     DuplicateIdError,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from mainspring.app.internals import internals_of
-from mainspring.engine.inputs.envelopes import checked_actor
+from mainspring.engine.inputs.senders import checked_actor
 from mainspring.errors import (
     EncodeError,
     InvalidIdError,

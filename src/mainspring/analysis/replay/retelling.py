@@ -47,7 +47,7 @@ from mainspring.core.story import Entry
 from mainspring.engine.recording.recorder import Recorder
 from mainspring.engine.recording.redecision import row_of
 from mainspring.engine.recording.stored_values import moment
-from mainspring.engine.recording.walk import Envelopes
+from mainspring.engine.recording.walk import StoredEnvelopes
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import shown, told
 from mainspring.port.records import EventRow, Ref
@@ -87,7 +87,7 @@ class Recollection:
         self._outputs: dict[Key, list[int]] = {}
         self._used: dict[Key, int] = {}
         now_us = 0
-        self._envelopes = Envelopes(ref)
+        self._envelopes = StoredEnvelopes(ref)
         for row in rows:
             self._envelopes.note(row)
             now_us = max(now_us, row.time_us)  # a clock that was set back must not change the order

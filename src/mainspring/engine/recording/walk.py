@@ -30,7 +30,7 @@ _DECIDED: Final = frozenset(cls.__name__ for cls in (*OUTPUTS, Became, Completed
 _NO_CONTEXT: Final = b'{"correlation_id":""}'
 
 
-class Envelopes:
+class StoredEnvelopes:
     """The envelopes of a stream's inputs, as far as its rows tell. An answer has the context of what it answers."""
 
     __slots__ = ("_asked", "_began", "_ref")
@@ -90,7 +90,7 @@ class Walk:
         self.entry = entry
         self.ref = ref
         self.workflow = workflow or entry.workflow
-        self.envelopes = Envelopes(ref, wants=entry.definition.wants_envelope)
+        self.envelopes = StoredEnvelopes(ref, wants=entry.definition.wants_envelope)
         self.state: Any = entry.workflow.initial_state
         self.notes = True
         """Whether envelopes are asked for: what they are made of takes time to remember."""
