@@ -63,7 +63,8 @@ class Arrivals:
             # The sender is an instance of another service, which cannot be replied to as to one of ours.
             trace = pending.context.trace
             pending.context = Context(correlation_id, envelope.causation_id, None, reply_to, trace, outside=True)
-            pending.patient = patient
+            if pending.answer is not None:
+                pending.answer.patient = patient
         return Arrival(tuple(made), id)
 
     def corrected(self, envelope: WireEnvelope, message: Any, actor: str | None) -> WireEnvelope:

@@ -220,8 +220,7 @@ def letter_although_handled(patch: pytest.MonkeyPatch) -> None:
 
     def buried(self: StepUnits, lane: Any, pending: Any, taken: Any, **named: Any) -> Any:
         unit, outputs = stepped(self, lane, pending, taken, **named)
-        letters = () if pending.dead_letter is None else (pending.dead_letter,)
-        return replace(unit, dead_letters=letters, handles=()), outputs
+        return replace(unit, dead_letters=pending.letters, handles=()), outputs
 
     patch.setattr(StepUnits, "stepped", buried)
 

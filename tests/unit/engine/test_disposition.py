@@ -11,7 +11,7 @@ import pytest
 from mainspring import ChildFailed, Decisions, Event, SendFailed, Workflow
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.inputs.pending import FailedForGood, Pending
 from mainspring.engine.recording.stored_values import encode_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.stepping.disposition import (
@@ -28,9 +28,9 @@ from mainspring.engine.stepping.disposition import (
     disposition,
     late,
 )
-from mainspring.engine.stepping.lanes import Elsewhere, KnownInstance, Lane
+from mainspring.engine.stepping.lanes import Elsewhere, KnownInstance, Lane, Unfolded
 from mainspring.port.preconditions import Precondition
-from mainspring.port.records import Context, Ref
+from mainspring.port.records import Context, DeadLetter, Ref
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,8 @@ class JoinsV2(Joins):
 
 
 LOST = ValueError("lost")
+UNFOLDED = Unfolded(LOST, None)
+NO = FailedForGood("no", DeadLetter("Joins", "i", "Joins/i/3", "send", "Go", 1, b"{}", 0, b"{}", "no"))
 PARENT = Context("c", parent="Other/o/3")
 FAILED = SendFailed("Go", "Joins/i/3", "ValueError: no", 3)
 
@@ -122,24 +124,24 @@ ELSEWHERE = Elsewhere("version 2 of its definition", "waiting")
 TABLE: list[tuple[str, Lane, Pending, Disposition]] = [
     ("skipped before, the same", lane_of(Joins(), version=0), input_of(BEGIN, skipped=True), Repeat(same=True)),
     ("skipped before, another one", lane_of(Joins(), version=0), input_of(BEGIN, skipped=False), Repeat(same=False)),
-    ("a failure that nobody takes", lane_of(Joins()), input_of(gives_up="Go failed", cause=3), Suspend("Go failed")),
-    ("the same, of an ended one", lane_of(Joins(), status="failed"), input_of(gives_up="no", cause=3), Plain.SETTLE),
-    ("the same, never begun", lane_of(Joins(), version=0), input_of(gives_up="no", cause=3), Plain.SETTLE),
-    ("the same, abandoned", lane_of(Joins(), abandoned={3}), input_of(gives_up="no", cause=3), Plain.SETTLE),
-    ("the same, elsewhere", lane_of(Joins(), elsewhere=ELSEWHERE), input_of(gives_up="no", cause=3), Plain.LEAVE),
+    ("a failure that nobody takes", lane_of(Joins()), input_of(failure=NO, cause=3), Suspend("no")),
+    ("the same, of an ended one", lane_of(Joins(), status="failed"), input_of(failure=NO, cause=3), Plain.SETTLE),
+    ("the same, never begun", lane_of(Joins(), version=0), input_of(failure=NO, cause=3), Plain.SETTLE),
+    ("the same, abandoned", lane_of(Joins(), abandoned={3}), input_of(failure=NO, cause=3), Plain.SETTLE),
+    ("the same, elsewhere", lane_of(Joins(), elsewhere=ELSEWHERE), input_of(failure=NO, cause=3), Plain.LEAVE),
     (
         "a compensation that failed",
         lane_of(Joins(), status="compensating"),
-        input_of(gives_up="Undo failed", cause=3, undoes=2),
-        Suspend("Undo failed", undoing=True),
+        input_of(failure=NO, cause=3, undoes=2),
+        Suspend("no", undoing=True),
     ),
     (
         "a command that failed while others are undone",
         lane_of(Joins(), status="compensating"),
-        input_of(gives_up="no", cause=3),
+        input_of(failure=NO, cause=3),
         Plain.SETTLE,
     ),
-    ("a failure that a case takes", lane_of(Listens()), input_of(FAILED, Kind.RESULT, gives_up="no"), Plain.STEP),
+    ("a failure that a case takes", lane_of(Listens()), input_of(FAILED, Kind.RESULT, failure=NO), Plain.STEP),
     ("as it was required", lane_of(Joins()), input_of(GO, requires=Precondition(position=5)), Plain.STEP),
     ("otherwise than required", lane_of(Joins()), input_of(GO, requires=Precondition(position=4)), Plain.LOOK_AGAIN),
     ("a child that begins", lane_of(Joins(), version=0), input_of(BEGIN, context=PARENT), Plain.STEP),
@@ -193,9 +195,9 @@ TABLE: list[tuple[str, Lane, Pending, Disposition]] = [
     ),
     ("a reply after the end", lane_of(Joins(), status="failed"), input_of(GO, Kind.REPLY), KEPT_LATE),
     ("a timer after the end", lane_of(Joins(), status="failed"), input_of(GO, Kind.TIMER), Plain.SETTLE),
-    ("suspended", lane_of(Joins(), status="suspended", fold_error=LOST), input_of(GO, unreadable=LOST), SUSPENDED),
+    ("suspended", lane_of(Joins(), status="suspended", unfolded=UNFOLDED), input_of(GO, unreadable=LOST), SUSPENDED),
     ("an input that cannot be read", lane_of(Joins()), input_of(unreadable=LOST), Fault(LOST)),
-    ("a stream that cannot be folded", lane_of(Joins(), fold_error=LOST), input_of(GO), Fault(LOST)),
+    ("a stream that cannot be folded", lane_of(Joins(), unfolded=UNFOLDED), input_of(GO), Fault(LOST)),
     ("while it is undone", lane_of(Joins(), status="compensating"), input_of(GO), Plain.UNDO),
     (
         "nobody's",
@@ -231,7 +233,7 @@ def test_of_a_paused_workflow_only_what_was_settled_before_does_not_wait(
     lane: Lane, pending: Pending, expected: Disposition
 ) -> None:
     settled = pending.skipped is not None or (
-        pending.gives_up is not None and not isinstance(pending.message, SendFailed)
+        pending.failure is not None and not isinstance(pending.message, SendFailed)
     )
     assert disposition(lane, pending, frozenset({"Joins"})) == (expected if settled else PAUSED)
     assert disposition(lane, pending, frozenset({"Other"})) == expected

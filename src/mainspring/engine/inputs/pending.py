@@ -36,10 +36,15 @@ NEVER_US: Final = 1 << 62
 
 
 class Answer(Struct, eq=False):
-    """What became of an input. Resolved once, after the commit that decided it."""
+    """What became of an input, for its sender. Resolved once, after the commit that decided it.
+
+    `patient` says that the sender waits however long the store is in trouble: the input is retried in its turn, so that
+    nothing of the same instance that came behind it is taken before it.
+    """
 
     status: ReceiptStatus = "pending"
     error: Exception | None = None
+    patient: bool = False
     observed: Observed | None = None
     _future: asyncio.Future[None] | None = None
 
@@ -80,12 +85,22 @@ class InstanceMessage(Struct):
     actor: str | None = None
 
 
+class FailedForGood(Struct, frozen=True):
+    """That a command failed for good: its dead letter, and why its instance is suspended, unless it listens for that.
+
+    `definite` says that it certainly did not happen.
+    """
+
+    reason: str
+    letter: DeadLetter
+    definite: bool = False
+
+
 class Answering(InstanceMessage):
     """What a message answers: the output of its instance at the version `cause`, which its step settles.
 
-    `gives_up` is the reason of a command that failed for good in a workflow that does not listen for that, or of a
-    compensation that did; `definite` that it certainly did not happen. `undoes` is the version that a compensation
-    undoes which it answers. `command` is the data of the command that it answers, where that is known.
+    `undoes` is the version that a compensation undoes which it answers. `command` is the data of the command that it
+    answers, where that is known.
     """
 
     cause: int | None = None
@@ -94,9 +109,7 @@ class Answering(InstanceMessage):
     duration_us: int | None = None
     command: bytes | None = None
     undoes: int | None = None
-    gives_up: str | None = None
-    definite: bool = False
-    dead_letter: DeadLetter | None = None
+    failure: FailedForGood | None = None
     remembers: tuple[Remembered, ...] = ()
 
 
@@ -104,8 +117,7 @@ class Pending(Answering):
     """An input on its way to its step, with all that this will have to commit beside it.
 
     `position` is its place in the inbox if it comes from there. `unreadable` says why its body could not be decoded.
-    `accepts` are inputs of others that its step accepts. `patient` says that its sender waits however long the store is
-    in trouble: it is retried in its turn, so that nothing of the same instance that came behind it is taken before it.
+    `accepts` are inputs of others that its step accepts, `answer` is what its sender waits for, if one does here.
     `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its sender asks of
     the instance when it is taken in: it goes no further than the inbox. `skipped` says that one of its id was passed
     over before the instance could begin, and whether it was the same. `refusal` is why its workflow refuses an
@@ -116,7 +128,6 @@ class Pending(Answering):
     position: int | None = None
     timer_key: str | None = None
     answer: Answer | None = None
-    patient: bool = False
     requires: Precondition | None = None
     task_answer: TaskAnswer | None = None
     accepts: tuple[InputRow, ...] = ()
@@ -130,7 +141,12 @@ class Pending(Answering):
 
     def awaits_end_of(self, error: Exception) -> bool:
         """Return True if it is retried when a trouble of the store is over, without an error to its sender."""
-        return self.answer is None or (self.patient and isinstance(error, TROUBLE))
+        return self.answer is None or (self.answer.patient and isinstance(error, TROUBLE))
+
+    @property
+    def letters(self) -> tuple[DeadLetter, ...]:
+        """The dead letter of the command whose failure it is."""
+        return () if self.failure is None else (self.failure.letter,)
 
     def envelope(self, *, whole: bool = True) -> Envelope[Any]:
         """Return the message in its envelope. Where it is not asked for, what is costly to make may be left out."""

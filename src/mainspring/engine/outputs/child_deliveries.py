@@ -14,7 +14,7 @@ from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.inputs.delivered_output import child_end, input_of
-from mainspring.engine.inputs.pending import Inputs, Pending
+from mainspring.engine.inputs.pending import FailedForGood, Inputs, Pending
 from mainspring.engine.inputs.stored_streams import whole_stream
 from mainspring.engine.outputs.fan_out import chunks, joined
 from mainspring.engine.outputs.settlements import Settlements
@@ -209,8 +209,8 @@ class ChildDeliveries:
         text = error_text(error)
         log.error("the results of %s cannot be told to %s: %s", claim.instance, parent, Quoted(text))
         pending = self._end(claim, parent, ChildFailed(claim.instance, "failed", text))
-        pending.gives_up = f"the results of its fan-out cannot be told: {text}"
-        pending.dead_letter = self._settlements.letter(claim, "its results cannot be told to its parent", text)
+        letter = self._settlements.letter(claim, "its results cannot be told to its parent", text)
+        pending.failure = FailedForGood(f"the results of its fan-out cannot be told: {text}", letter)
         return pending
 
     # ---- children of an instance that has ended

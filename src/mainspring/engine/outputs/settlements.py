@@ -17,7 +17,7 @@ from mainspring.engine.committing.committer import Committer
 from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.handlers.job import MICROSECONDS, Job, business_keys, may_be_of
 from mainspring.engine.handlers.policies.checks import microseconds
-from mainspring.engine.inputs.pending import NEVER_US, Inputs, Pending
+from mainspring.engine.inputs.pending import NEVER_US, FailedForGood, Inputs, Pending
 from mainspring.engine.observer import about
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_rows import answer_id
@@ -293,9 +293,7 @@ class Settlements:
             cause=claim.output.version,
             settles=claim.output,
             attempt=attempts,
-            dead_letter=letter,
-            gives_up=f"{claim.type} failed for good: {text}",
-            definite=definite,
+            failure=FailedForGood(f"{claim.type} failed for good: {text}", letter, definite),
             undoes=undoes,
             command=claim.body,
         )

@@ -35,8 +35,8 @@ class BrokenLanes:
         match outcome:
             case Conflict("version"):
                 pending.conflicts += 1
-                # What gave up has no message that could wait in the inbox.
-                stays = pending.position is not None or pending.gives_up is not None
+                # A failure may have no message that could wait in the inbox.
+                stays = pending.position is not None or pending.failure is not None
                 if stays or pending.conflicts < CONFLICTS_BEFORE_QUEUEING:
                     lane.returned.append(pending)
                 else:

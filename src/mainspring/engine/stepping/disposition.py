@@ -98,8 +98,8 @@ def disposition(lane: Lane, pending: Pending, paused: frozenset[str] = frozenset
     message_type = cast("type[Any]", type(pending.message))
     if pending.skipped is not None:
         return Repeat(pending.skipped)
-    if pending.gives_up is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
-        return _of_failure(lane, pending, pending.gives_up)
+    if pending.failure is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
+        return _of_failure(lane, pending, pending.failure.reason)
     if paused and lane.ref.workflow in paused:
         return PAUSED
     if pending.requires is not None and _is_otherwise(lane, pending):
@@ -120,8 +120,8 @@ def disposition(lane: Lane, pending: Pending, paused: frozenset[str] = frozenset
         return SUSPENDED
     if pending.unreadable is not None:
         return Fault(pending.unreadable)
-    if lane.fold_error is not None:
-        return Fault(lane.fold_error)
+    if lane.unfolded is not None:
+        return Fault(lane.unfolded.error)
     if lane.status == "compensating":
         return Plain.UNDO
     if lane.version == 0 and message_type not in definition.begins:
@@ -152,7 +152,7 @@ def _of_failure(lane: Lane, pending: Pending, reason: str) -> Disposition:
         return Plain.SETTLE
     if lane.left:
         return Plain.LEAVE
-    if pending.undoes is not None and lane.fold_error is None:
+    if pending.undoes is not None and lane.unfolded is None:
         return Suspend(reason, undoing=True)
     return Plain.SETTLE if lane.status == "compensating" else Suspend(reason)
 

@@ -28,6 +28,17 @@ class Elsewhere(Struct, frozen=True):
     state: str | None
 
 
+class Unfolded(Struct, frozen=True):
+    """Why an instance's stream could not be folded into its state, and that state's name as it is recorded.
+
+    >>> Unfolded(ValueError("lost"), "Waiting").state
+    'Waiting'
+    """
+
+    error: Exception
+    state: str | None
+
+
 class KnownInstance:
     """What is known of an instance. `version` and `state` are those of the last step, committed yet or not.
 
@@ -35,7 +46,8 @@ class KnownInstance:
     started one. `abandoned` are the versions that do not count any more, because the instance was reset or began anew.
     `ledger` is that of a saga, valid at its own version only; where it `wants_ledger`, the whole stream is loaded.
     `elsewhere` says why only other processes can step the instance: newer code has written what this one does not know.
-    `trims` says that its history is not kept. `era` is the store's when it was read, None if nothing was.
+    `unfolded` says why its state is not known. `trims` says that its history is not kept. `era` is the store's when it
+    was read, None if nothing was.
     """
 
     __slots__ = (
@@ -48,18 +60,17 @@ class KnownInstance:
         "entry",
         "era",
         "error",
-        "fold_error",
         "key",
         "ledger",
         "loaded",
         "purged_us",
-        "recorded_state",
         "ref",
         "result",
         "snapshot_version",
         "state",
         "status",
         "trims",
+        "unfolded",
         "version",
         "wants_ledger",
     )
@@ -79,13 +90,12 @@ class KnownInstance:
         self.version = 0
         self.snapshot_version = 0
         self.state: Any = self.entry.workflow.initial_state
-        self.recorded_state: str | None = None
         self.status: Status = "running"
         self.error: str | None = None
         self.attributes: tuple[AttributeRow, ...] | None = None
         self.result: Any = None
         self.context: bytes | None = None
-        self.fold_error: Exception | None = None
+        self.unfolded: Unfolded | None = None
         self.purged_us: int | None = None
         self.abandoned: frozenset[int] | range = frozenset()
         self.asked = False

@@ -20,7 +20,7 @@ from mainspring.engine.inputs.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.inputs.skipped_input import note_skipped
 from mainspring.engine.inputs.stored_streams import pinned, read_ledger, row_alone, trusted
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.lanes import Elsewhere, Lane, Phase
+from mainspring.engine.stepping.lanes import Elsewhere, Lane, Phase, Unfolded
 from mainspring.errors import NewerTypeError, StoreError, WorkersLostError
 from mainspring.logs import logger
 from mainspring.port.records import InstanceRow, Loaded
@@ -195,8 +195,7 @@ class Loader:
             self._fail(lane, error)
             return
         lane.key, lane.version, lane.context = row.key, row.version, row.context
-        lane.status, lane.error, lane.recorded_state = row.status, row.error, row.state
-        lane.fold_error = error
+        lane.status, lane.error, lane.unfolded = row.status, row.error, Unfolded(error, row.state)
         lane.asked = True
         _leave_newer(lane, row)
         self._finish(lane)
@@ -212,9 +211,9 @@ class Loader:
     def _tell_callers(self, lane: Lane, error: Exception) -> None:
         """Fail the callers that would rather retry than wait."""
         for pending in lane.queue:
-            if pending.answer is not None and not pending.patient:
+            if pending.answer is not None and not pending.answer.patient:
                 pending.answer.fail(error)
-        lane.queue = deque(pending for pending in lane.queue if pending.answer is None or pending.patient)
+        lane.queue = deque(pending for pending in lane.queue if pending.answer is None or pending.answer.patient)
 
     def _fill(
         self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None, era: int | None, folded: Folded | None = None
@@ -225,7 +224,6 @@ class Loader:
             row = loaded.row
             lane.key, lane.version, lane.context = row.key, row.version, row.context
             lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
-            lane.recorded_state = row.state
             entry = pinned(lane.entry, loaded)
             if entry is None:
                 lane.elsewhere = Elsewhere(
@@ -236,7 +234,8 @@ class Loader:
             lane.entry = entry
             lane.trims = loaded.snapshot is not None and loaded.snapshot.is_all
             folded = folded or folded_at_once(entry, loaded)
-            lane.state, lane.snapshot_version, lane.fold_error = folded.state, folded.snapshot_version, folded.error
+            lane.state, lane.snapshot_version = folded.state, folded.snapshot_version
+            lane.unfolded = None if folded.error is None else Unfolded(folded.error, row.state)
             lane.asked, lane.children, lane.abandoned = folded.asked, folded.children, folded.abandoned
             _leave_newer(lane, row)
         self._finish(lane)
@@ -258,9 +257,9 @@ class Loader:
 
 def _leave_newer(lane: Lane, row: InstanceRow) -> None:
     """Leave an instance to others whose events only newer code knows: nothing is wrong with it."""
-    if isinstance(lane.fold_error, NewerTypeError):
-        lane.elsewhere = Elsewhere(told_why(lane.fold_error), row.state)
-        lane.fold_error = None
+    if lane.unfolded is not None and isinstance(lane.unfolded.error, NewerTypeError):
+        lane.elsewhere = Elsewhere(told_why(lane.unfolded.error), row.state)
+        lane.unfolded = None
 
 
 def _is_long(lane: Lane, loaded: Loaded | None) -> bool:

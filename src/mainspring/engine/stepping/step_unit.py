@@ -192,7 +192,7 @@ class StepUnits:
             (),  # retries
             (),  # attempts
             pending.accepts,
-            () if pending.dead_letter is None else _unhandled(pending.dead_letter, taken),
+            () if pending.failure is None else _unhandled(pending.failure.letter, taken),
             pending.discards,
             # A failure that had to wait has a dead letter since then.
             () if cause is None or taken.no_case or _type(pending.message) is not SendFailed else (cause,),

@@ -189,7 +189,7 @@ class Stepper:
         match found:
             case Plain.BEGIN_ANEW:
                 lane.entry = lane.entry.newest
-                lane.state, lane.fold_error = lane.entry.workflow.initial_state, None
+                lane.state, lane.unfolded = lane.entry.workflow.initial_state, None
                 self._step(lane, pending, anew=True)
             case Plain.UNDO:
                 self._undo(lane, pending)

@@ -53,7 +53,8 @@ class Units:
     def suspended(self, lane: Lane, pending: Pending, reason: str) -> Unit:
         """Return the unit of a command that failed for good in a workflow that does not listen."""
         before = lane.version
-        failed = pending.cause if pending.definite or pending.undoes is not None else None
+        definite = pending.failure is not None and pending.failure.definite
+        failed = pending.cause if definite or pending.undoes is not None else None
         row = lane.entry.recorder.row(Suspended(reason, failed), before + 1, self._store.now_us())
         row = replace(row, cause=pending.cause)  # so that it is known which dead letter it waits for
         lane.version += 1
@@ -62,9 +63,9 @@ class Units:
 
     def parked(self, pending: Pending) -> Unit:
         """Return the unit that lets an input wait in the inbox, of a suspended instance or for another worker."""
-        letter = pending.dead_letter
-        if pending.message is None and pending.settles is not None and letter is not None:
-            # What gave up has no message that could wait: the command does, for a last attempt where it is understood.
+        if pending.message is None and pending.settles is not None and pending.failure is not None:
+            # The failure has no message that could wait: the command does, for a last attempt where it is understood.
+            letter = pending.failure.letter
             again = Retry(pending.settles, letter.attempts - 1, int(INSTANCE_LEFT_SECONDS * 1e6), letter.error or "")
             return Unit(pending.ref.workflow, pending.ref.id, retries=(again,))
         if pending.position is not None:
@@ -78,7 +79,7 @@ class Units:
             pending.ref.id,
             accepts=(pending.input_row(claimed=claimed), *pending.accepts),
             settles=() if pending.settles is None else (pending.settles,),
-            dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
+            dead_letters=pending.letters,
             remembers=pending.remembers,
             discards=pending.discards,
             tasks=_answer(pending),
@@ -91,7 +92,7 @@ class Units:
             pending.ref.id,
             consumes=pending.position,
             settles=() if pending.settles is None else (pending.settles,),
-            dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
+            dead_letters=pending.letters,
             remembers=pending.remembers,
             discards=pending.discards,
             accepts=pending.accepts,
@@ -135,7 +136,7 @@ class Units:
             direct=pending.position is None,
             consumes=pending.position,
             settles=() if pending.settles is None else (pending.settles,),
-            dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
+            dead_letters=pending.letters,
             remembers=pending.remembers,
             discards=pending.discards,
             accepts=pending.accepts,
@@ -147,8 +148,8 @@ class Units:
 def _state_name(lane: Lane) -> str | None:
     if lane.elsewhere is not None:
         return lane.elsewhere.state
-    if lane.fold_error is not None:
-        return lane.recorded_state
+    if lane.unfolded is not None:
+        return lane.unfolded.state
     return lane.entry.definition.states.get(cast("type[Any]", type(lane.state)))
 
 
