@@ -14,8 +14,8 @@ STATION = re.compile(r"^\| (?P<number>\d+) \| .* \| (?P<where>.*) \| .* \|$", re
 MODULE = re.compile(r"\]\(\.\./\.\./src/mainspring/(?P<path>[a-z_/]+)\.py\)")
 # What is asked from everywhere, and is no place that a message comes to.
 EVERYWHERE = {"engine.runtime", "engine.registry", "engine.inputs.pending"}
-# Calls between rooms, and between modules, and how many modules: more of them, and a reader would have to jump again.
-MOST_BETWEEN_ROOMS = 46
+# Calls between packages and between modules, and how many modules: with more, a reader would have to jump again.
+MOST_BETWEEN_PACKAGES = 46
 MOST_BETWEEN_MODULES = 74
 MOST_MODULES = 33
 
@@ -33,8 +33,8 @@ def stations() -> dict[int, list[str]]:
     }
 
 
-def room(module: str) -> str:
-    """Return the room of a module: a sub-package of the engine or of the stores, else its package."""
+def package(module: str) -> str:
+    """Return the package of a module; of the engine and of the stores, the sub-package."""
     parts = module.split(".")
     return ".".join(parts[:2]) if parts[0] in ("engine", "stores") else parts[0]
 
@@ -49,15 +49,15 @@ def test_a_traced_order_visits_the_stations_of_the_page_in_their_order(crossings
     assert [module for module in told if module not in way] == []
 
 
-def test_every_room_that_a_message_comes_to_is_on_the_page(crossings: list[Crossing]) -> None:
-    told = {room(module) for modules in stations().values() for module in modules}
-    visited = {room(crossing.module) for crossing in crossings if crossing.module not in EVERYWHERE}
+def test_every_package_that_a_message_comes_to_is_on_the_page(crossings: list[Crossing]) -> None:
+    told = {package(module) for modules in stations().values() for module in modules}
+    visited = {package(crossing.module) for crossing in crossings if crossing.module not in EVERYWHERE}
     assert visited - told == {"app"}
 
 
 def test_a_message_crosses_few_boundaries(crossings: list[Crossing]) -> None:
-    between = [crossing for crossing in crossings if room(crossing.caller) != room(crossing.module)]
-    assert len(between) <= MOST_BETWEEN_ROOMS, "\n".join(map(str, between))
+    between = [crossing for crossing in crossings if package(crossing.caller) != package(crossing.module)]
+    assert len(between) <= MOST_BETWEEN_PACKAGES, "\n".join(map(str, between))
     assert len(crossings) <= MOST_BETWEEN_MODULES, "\n".join(map(str, crossings))
     assert len({crossing.module for crossing in crossings}) <= MOST_MODULES
 

@@ -109,8 +109,8 @@ def test_a_circle_that_is_hidden_behind_type_checking_is_found(tmp_path: Path) -
         TopologicalSorter(imports(tmp_path)).prepare()
 
 
-def rooms_both_ways(found: dict[str, set[str]]) -> set[tuple[str, str]]:
-    """Return the rooms of the engine that import each other. A file at its top is a room by itself."""
+def packages_both_ways(found: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """Return the packages of the engine that import each other. A file at its top counts as one."""
     engine = "mainspring.engine."
     ways = {
         (name.removeprefix(engine).partition(".")[0], known.removeprefix(engine).partition(".")[0])
@@ -121,8 +121,8 @@ def rooms_both_ways(found: dict[str, set[str]]) -> set[tuple[str, str]]:
     return {(one, other) for one, other in ways if one < other and (other, one) in ways}
 
 
-# Of rooms there is none. The registry knows the workflows of the engine itself, whose code stands in their rooms, and
-# the runtime the means that a room has for its own; who works there asks both.
+# Of packages there is none. The registry knows the workflows of the engine itself, whose code stands in packages, and
+# the runtime the means that one has for its own; who works there asks both.
 BOTH_WAYS = {
     ("handlers", "runtime"),
     ("inputs", "registry"),
@@ -133,11 +133,11 @@ BOTH_WAYS = {
 }
 
 
-def test_no_rooms_of_the_engine_import_each_other_and_no_more_of_its_top_files() -> None:
-    assert rooms_both_ways(imports(ROOT / "src")) == BOTH_WAYS
+def test_no_packages_of_the_engine_import_each_other_and_no_more_of_its_top_files() -> None:
+    assert packages_both_ways(imports(ROOT / "src")) == BOTH_WAYS
 
 
-def test_a_top_file_that_knows_a_room_which_knows_it_is_found() -> None:
+def test_a_top_file_that_knows_a_package_which_knows_it_is_found() -> None:
     engine = "mainspring.engine"
     found = {f"{engine}.clock": {f"{engine}.inputs.turns"}, f"{engine}.inputs.turns": {f"{engine}.clock"}}
-    assert rooms_both_ways(found) == {("clock", "inputs")}
+    assert packages_both_ways(found) == {("clock", "inputs")}

@@ -53,7 +53,7 @@ HEADERS: Final = frozenset(
 """The headers of a request that are passed on, unless its hook names more. All others may be a secret: every
 service has a name of its own for what proves who it is."""
 
-Outcome = Literal["taken", "kept", "unproven", "stale", "too often"]
+Reception = Literal["taken", "kept", "unproven", "stale", "too often"]
 
 
 class Hook:
@@ -84,7 +84,7 @@ class Hook:
         self._bucket = limits.BucketState()
         self._headers = headers
 
-    async def take(self, headers: Mapping[str, str], body: bytes) -> Outcome:
+    async def take(self, headers: Mapping[str, str], body: bytes) -> Reception:
         """Take a request: what it says is durable when this returns `taken` or `kept`. Headers are in lower case."""
         engine = self._internals.engine
         proven = self._scheme.prove(self._keys, headers, body)

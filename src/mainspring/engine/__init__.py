@@ -24,13 +24,13 @@
      watching      authors' code in the event loop: what does not return is ended, what blocks the loop is named
      fleet         what workers write of themselves, and what follows from all of them
 
-     engine            wires the rooms; registers as a worker, sends heartbeats, relieves the dead, drains
+     engine            wires the packages; registers as a worker, sends heartbeats, relieves the dead, drains
      registry          what this process knows: workflows, handlers, subscribers
      startup_checks    what is refused before the first message
      runtime           clock, tasks, threads and randomness, injected
      observer          what the stations report of a message, where telemetry is on
 
-Each room's docstring names its modules. `docs/internals/way-of-a-message.md` walks through them.
+Each package's docstring names its modules. `docs/internals/way-of-a-message.md` walks through them.
 
 Rules that hold everywhere:
 

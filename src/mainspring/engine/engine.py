@@ -46,7 +46,7 @@ OVERDUE_CHECK_SECONDS: Final = 0.1
 LONG_ATTEMPTS: Final = 500
 DRAIN_SECONDS: Final = 30.0
 DRAIN_CHECK_SECONDS: Final = 0.005
-HELD_SECONDS: Final = 1.0
+HELD_BACK_SECONDS: Final = 1.0
 """What begins or ceases to be held back is reported after so long, together with what follows at once."""
 
 log = logger("mainspring.engine")
@@ -168,7 +168,7 @@ class Engine:
         if self.registry.projections:
             self.projector.start()
         self.runtime.every(HEARTBEAT_SECONDS, self._beat, "mainspring-heartbeat")
-        self.runtime.every(HELD_SECONDS, self._beat, "mainspring-held", self.dispatcher.runners.held_back_changed)
+        self.runtime.every(HELD_BACK_SECONDS, self._beat, "mainspring-held", self.dispatcher.runners.held_back_changed)
         self.runtime.every(RELIEVE_SECONDS, self._relieve, "mainspring-relieve")
         self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue", self.dispatcher.runners.busy)
 

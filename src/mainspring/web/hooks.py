@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Path, Request, Response
 
-from mainspring.app.hooks import Hook, Outcome
+from mainspring.app.hooks import Hook, Reception
 from mainspring.app.internals import internals_of
 from mainspring.web import models
 from mainspring.web.asgi import headers_of
@@ -27,7 +27,7 @@ PAYLOAD: Final[dict[str, Any]] = {
     }
 }
 # A client that cannot prove to be the sender learns nothing else: not what was wrong, nor what would have been right.
-_REFUSALS: Final[dict[Outcome, tuple[int, str, str, str]]] = {
+_REFUSALS: Final[dict[Reception, tuple[int, str, str, str]]] = {
     "unproven": (401, "not proven", "Its signature does not prove who sent it.", "NotProven"),
     "stale": (400, "stale", "It was signed too long ago, or by a clock that is wrong.", "Stale"),
     "too often": (429, "too often", "Send it again after a while.", "TooOften"),

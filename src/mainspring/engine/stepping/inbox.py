@@ -42,12 +42,12 @@ class Inbox:
         self._runtime = runtime
         self._wakeups = wakeups
         self._inputs = inputs
-        self._paused: dict[int, Pending] = {}
+        self._later: dict[int, Pending] = {}
 
     @property
-    def paused(self) -> Iterable[Pending]:
+    def waiting(self) -> Iterable[Pending]:
         """The inputs that are retried after a while."""
-        return self._paused.values()
+        return self._later.values()
 
     def put(self, pending: Pending, *, claimed: bool = False) -> None:
         """Put an input behind those that wait in its instance's inbox; if `claimed`, to be stepped here next."""
@@ -92,9 +92,9 @@ class Inbox:
 
         async def wait() -> None:
             await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
-            self._paused.pop(id(pending), None)
+            self._later.pop(id(pending), None)
             call()
 
         if pending is not None:
-            self._paused[id(pending)] = pending
+            self._later[id(pending)] = pending
         self._runtime.spawn(wait(), "mainspring-later")

@@ -137,7 +137,7 @@ class Stepper:
         return {pending.position for pending in self._waiting() if pending.position is not None}
 
     def _waiting(self) -> Iterator[Pending]:
-        return chain(self._inbox.paused, *((*lane.queue, *lane.returned) for lane in self.lanes.busy()))
+        return chain(self._inbox.waiting, *((*lane.queue, *lane.returned) for lane in self.lanes.busy()))
 
     @property
     def in_hand(self) -> int:
