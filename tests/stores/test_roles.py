@@ -28,7 +28,7 @@ def test_what_a_commit_needs_of_a_store_is_in_files_of_the_same_names() -> None:
 
 
 def test_what_only_a_database_needs_is_in_files_of_the_same_names() -> None:
-    both = {"commit", "dialect", "faults", "loans", "schema", "statements", "examination"}
+    both = {"commit", "dialect", "faults", "loans", "schema", "statements", "examination", "transaction"}
     for store in ("sqlite", "postgres"):
         assert files(store) >= both
 

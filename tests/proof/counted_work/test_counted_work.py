@@ -26,7 +26,7 @@ from mainspring.stores.memory.store import MemoryStore
 from mainspring.stores.postgres.session import Session
 from mainspring.stores.sqlite import changes
 from mainspring.stores.sqlite.commit import commit_units
-from mainspring.stores.sqlite.writer import Transaction
+from mainspring.stores.sqlite.transaction import Transaction
 from mainspring.testing.store_contract.rig import send, step
 from tests.proof.counted_work.calls import counted_calls
 from tests.steady import delays

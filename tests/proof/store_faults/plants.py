@@ -9,7 +9,7 @@ import apsw
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.stores.postgres.session import Session
-from mainspring.stores.sqlite import writer
+from mainspring.stores.sqlite.transaction import Transaction
 from mainspring.stores.sqlite.writer import Writer
 
 
@@ -37,9 +37,9 @@ def commit_swallowed() -> None:
 def not_rolled_back() -> None:
     """Leave the transaction of a job that failed as it is."""
 
-    def leave(_transaction: Any) -> None: ...
+    def leave(self: Transaction) -> None: ...
 
-    writer._roll_back = leave  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the place of the mistake
+    Transaction.roll_back = leave
 
 
 PLANTS: Final[dict[str, Callable[[], None]]] = {plant.__name__: plant for plant in (commit_swallowed, not_rolled_back)}

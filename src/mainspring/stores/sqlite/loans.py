@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import resources
 from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Self
 
 import apsw
 
@@ -28,6 +28,7 @@ from mainspring.stores.sqlite.dialect import DIALECT
 from mainspring.stores.sqlite.faults import TROUBLE
 from mainspring.stores.sqlite.statements import execute, run_on
 from mainspring.stores.sqlite.threads import Answer, deliver
+from mainspring.stores.sqlite.transaction import Transaction
 
 STEPS_BETWEEN_LOOKS: Final = 10_000
 
@@ -59,14 +60,6 @@ _WRITES_BEHIND: Final = frozenset(
         apsw.SQLITE_DROP_TRIGGER,
     }
 )
-
-
-class OpenTransaction(Protocol):
-    """What is needed of the writer's transaction."""
-
-    connection: apsw.Connection
-    now_us: int
-    news: bool
 
 
 class Record(tuple[Any, ...]):  # noqa: SLOT001  a tuple's subclass can have none of its own
@@ -145,7 +138,7 @@ class LentJob(Answer[list[Outcome] | None]):
     def weight(self) -> int:
         return 1
 
-    def run(self, transaction: OpenTransaction) -> tuple[list[Outcome] | None, bool]:
+    def run(self, transaction: Transaction) -> tuple[list[Outcome] | None, bool]:
         """Serve the handler, in the writer's thread, inside a transaction. Return whether that is to be committed."""
         deliver((self.began,))
         ending = self._serve(transaction, time.monotonic() + self._limit_seconds)
@@ -156,7 +149,7 @@ class LentJob(Answer[list[Outcome] | None]):
         transaction.news |= news
         return outcomes, lasts(outcomes, repeats=ending.repeats)
 
-    def _serve(self, transaction: OpenTransaction, deadline: float) -> Ending | None:
+    def _serve(self, transaction: Transaction, deadline: float) -> Ending | None:
         """Run statements until the handler has ended, and return what is to be committed with them."""
         connection = transaction.connection
         connection.set_authorizer(self._allows)
@@ -196,7 +189,7 @@ class LentJob(Answer[list[Outcome] | None]):
         error.__cause__ = cause
         return error
 
-    def _move(self, transaction: OpenTransaction, moving: Moving) -> None:
+    def _move(self, transaction: Transaction, moving: Moving) -> None:
         connection = transaction.connection
         connection.set_authorizer(None)  # the checkpoint is a table of ours
         try:

@@ -27,8 +27,9 @@ from mainspring.stores.sqlite.place import Place
 from mainspring.stores.sqlite.schema import refuse_newer, version_of
 from mainspring.stores.sqlite.statements import execute, run_on, savepoint
 from mainspring.stores.sqlite.threads import Readers, ThreadFactory
+from mainspring.stores.sqlite.transaction import Transaction
 from mainspring.stores.sqlite.workers import WorkerLocks, Workers
-from mainspring.stores.sqlite.writer import Call, Transaction, Writer
+from mainspring.stores.sqlite.writer import Call, Writer
 
 BUSY_SECONDS: Final = 5.0
 

@@ -14,7 +14,7 @@ from mainspring.stores.sql.dialect import packed
 from mainspring.stores.sql.work import NO_WORKER, log_aside
 from mainspring.stores.sqlite.outputs import checked_output, spot_of
 from mainspring.stores.sqlite.statements import change, rows, scalar
-from mainspring.stores.sqlite.writer import Transaction
+from mainspring.stores.sqlite.transaction import Transaction
 
 
 def claim(

@@ -14,7 +14,7 @@ from mainspring.logs import logger
 from mainspring.stores.commit.rows import output_checksum
 from mainspring.stores.sql.dialect import packed
 from mainspring.stores.sqlite.statements import change, rows, scalar
-from mainspring.stores.sqlite.writer import Transaction
+from mainspring.stores.sqlite.transaction import Transaction
 
 try:
     import fcntl

@@ -24,6 +24,7 @@ from mainspring.stores.sqlite.place import CHECKPOINT_PAGES, Footing, Place, tun
 from mainspring.stores.sqlite.schema import migrate
 from mainspring.stores.sqlite.statements import execute, savepoint
 from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, close, deliver
+from mainspring.stores.sqlite.transaction import Transaction
 
 UNITS_PER_TRANSACTION: Final = 4_000
 IDLE_SECONDS: Final = 0.25
@@ -32,18 +33,6 @@ IDLE_PAGES: Final = 500
 T = TypeVar("T")
 
 _log = logger(__name__)
-
-
-class Transaction:
-    """An open transaction, for the job that runs in it."""
-
-    def __init__(self, connection: apsw.Connection, now_us: int) -> None:
-        self.connection = connection
-        self.now_us = now_us
-        self.news = False
-        # Files beside the database follow its commits: one of the two lists is called when the transaction has ended.
-        self.when_committed: list[Callable[[], None]] = []
-        self.when_rolled_back: list[Callable[[], None]] = []
 
 
 class Job(Answer[T], ABC):
@@ -271,7 +260,7 @@ class Writer:
             answers = _together(transaction, jobs)
             self._commit(connection)
         except Exception as cause:  # noqa: BLE001  every job gets an answer, whatever happened
-            _roll_back(transaction)
+            transaction.roll_back()
             if isinstance(cause, (*TROUBLE, StoreMovedError)):
                 for job in jobs:
                     job.keep(None, self._place.error(cause))
@@ -279,7 +268,7 @@ class Writer:
             return self._one_by_one(connection, jobs, cause)
         for job, answer in zip(jobs, answers, strict=True):
             job.keep(answer)
-        _call(transaction.when_committed)
+        transaction.committed()
         return transaction.news
 
     def _begin(self, connection: apsw.Connection) -> None:
@@ -310,10 +299,10 @@ class Writer:
             if lasts:
                 self._commit(connection)
             else:
-                _roll_back(transaction)
+                transaction.roll_back()
             job.keep(outcomes)
         except Exception as cause:  # noqa: BLE001  the handler gets an answer, whatever happened
-            _roll_back(transaction)
+            transaction.roll_back()
             job.keep(None, cause if isinstance(cause, MainspringError) else self._place.error(cause))
         deliver((job,), self._on_news if transaction.news else None)
 
@@ -337,7 +326,7 @@ class Writer:
             outcomes = [self._one(transaction, owned, void) for owned in job.units]
             self._commit(connection)
         except Exception as cause:  # noqa: BLE001  every job gets an answer, whatever happened
-            _roll_back(transaction)
+            transaction.roll_back()
             job.keep(None, self._place.error(cause))
             return False
         if any(isinstance(outcome, StoreError) for outcome in outcomes):
@@ -405,21 +394,3 @@ def _committed(transaction: Transaction, jobs: list[CommitJob]) -> list[list[Out
         parts.append(outcomes[begin : begin + len(job.units)])
         begin += len(job.units)
     return parts
-
-
-def _roll_back(transaction: Transaction) -> None:
-    try:
-        if transaction.connection.in_transaction:  # after some failures SQLite has rolled back by itself
-            execute(transaction.connection, "ROLLBACK")
-    except apsw.Error as error:
-        _log.warning("rolling back failed, SQLite will do it at the next use: %s", error)
-    _call(transaction.when_rolled_back)
-
-
-def _call(callbacks: list[Callable[[], None]]) -> None:
-    """Do what follows the end of a transaction. It concerns lock files only, and the outcome stands already."""
-    for callback in callbacks:
-        try:
-            callback()
-        except OSError as error:
-            _log.warning("a worker's lock file could not be removed: %s", error)
