@@ -9,6 +9,7 @@ from msgspec import Struct
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.inputs.pending import NEVER_US
+from mainspring.engine.recording.saga_rows import Doomed, is_armed, undone_by
 from mainspring.engine.recording.stored_values import instance_id, moment, read_context
 from mainspring.engine.watching.code_watch import Code, CodeWatch
 from mainspring.errors.kinds import kind_in
@@ -47,6 +48,14 @@ class Job(Struct):
     def id(self) -> str:
         """The command's id: the idempotency key of every attempt."""
         return f"{self.claim.workflow}/{self.claim.instance}/{self.claim.output.version}"
+
+    def is_doomed(self, ref: Ref, which: Doomed, up_to: int) -> bool:
+        """Return True if it goes no further when an instance is cancelled, up to one of its versions."""
+        if self.ref != ref or self.claim.output.version > up_to:
+            return False
+        if which == "all":
+            return True
+        return is_armed(self.claim) if which == "armed" else undone_by(self.claim) is None
 
 
 class JobEnds(Protocol):

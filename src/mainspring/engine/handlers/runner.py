@@ -18,7 +18,7 @@ from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.job import MICROSECONDS, Job, JobEnds, as_exception, envelope_of
 from mainspring.engine.handlers.prefetch import Prefetch
 from mainspring.engine.inputs.pending import NEVER_US
-from mainspring.engine.recording.saga_rows import Doomed, is_armed, undone_by
+from mainspring.engine.recording.saga_rows import Doomed, undone_by
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.logs import logger
 from mainspring.port.loans import Connection
@@ -123,11 +123,11 @@ class Runner:
 
     def cancel_instance(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
         """Drop the commands of a cancelled instance, up to one of its versions, and cancel those that run."""
-        for job in [job for job in self._ready if _is_doomed(job, ref, which, up_to)]:
+        for job in [job for job in self._ready if job.is_doomed(ref, which, up_to)]:
             self._ready.remove(job)
             self._ends.dropped(self.handler, job)
         for task, jobs in list(self.running.items()):
-            if len(jobs) == 1 and _is_doomed(jobs[0], ref, which, up_to) and task not in self._cancelled:
+            if len(jobs) == 1 and jobs[0].is_doomed(ref, which, up_to) and task not in self._cancelled:
                 self._cancelled.add(task)
                 self._stop(task, jobs)
 
@@ -441,14 +441,6 @@ def _places(handler: Handler, runtime: Runtime) -> int:
     if handler.is_async:
         return handler.options.concurrency
     return runtime.processes if handler.in_process else HANDLER_THREADS
-
-
-def _is_doomed(job: Job, ref: Ref, which: Doomed, up_to: int) -> bool:
-    if job.ref != ref or job.claim.output.version > up_to:
-        return False
-    if which == "all":
-        return True
-    return is_armed(job.claim) if which == "armed" else undone_by(job.claim) is None
 
 
 def _is_current(task: asyncio.Task[Any]) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Raw, Struct, json
 
 from mainspring.core.decisions import Value
+from mainspring.core.events import Asked
+from mainspring.engine.recording.stored_values import MICROSECOND
 
 
 class Packed(Struct, frozen=True):
@@ -80,3 +82,44 @@ def read_detail(body: bytes | None) -> Detail:
     True
     """
     return Detail() if body is None else _decode_detail(body)
+
+
+def detail_of_task(event: Asked) -> Detail:
+    """Return what the asking of a task says, as it is stored.
+
+    >>> detail_of_task(Asked("review", "Approve e-1", ("Approve",))).answers
+    ('Approve',)
+    """
+    due = event.due
+    return Detail(
+        key=event.key,
+        title=event.title,
+        answers=event.answers,
+        role=event.role,
+        person=event.person,
+        excludes=event.excludes,
+        reject=event.reject,
+        data=event.data,
+        after_us=due // MICROSECOND if isinstance(due, timedelta) else None,
+        at=due if isinstance(due, datetime) else None,
+    )
+
+
+def task_asked(detail: Detail) -> Asked:
+    """Return the asking of a task from its detail.
+
+    >>> task_asked(Detail(key="review")).key
+    'review'
+    """
+    due = detail.at if detail.after_us is None else timedelta(microseconds=detail.after_us)
+    return Asked(
+        key=detail.key or "",
+        title=detail.title or "",
+        answers=detail.answers,
+        role=detail.role,
+        person=detail.person,
+        excludes=detail.excludes,
+        reject=detail.reject,
+        due=due,
+        data=detail.data,
+    )

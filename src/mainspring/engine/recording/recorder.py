@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from msgspec import Raw
@@ -46,7 +46,14 @@ from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
 from mainspring.engine.recording.answered_commands import answered_by
-from mainspring.engine.recording.event_details import Detail, Packed, encode_detail, read_detail
+from mainspring.engine.recording.event_details import (
+    Detail,
+    Packed,
+    detail_of_task,
+    encode_detail,
+    read_detail,
+    task_asked,
+)
 from mainspring.engine.recording.event_rows import is_folded, is_unkept, message_id_of, unknown_event
 from mainspring.engine.recording.fan_out_parts import Parts, restored, stored
 from mainspring.engine.recording.stored_values import MICROSECOND, encode_context, moment, read_context, read_kind
@@ -215,7 +222,7 @@ class Recorder:
             case AnswerRefused(message, task, reason):
                 return self._carrier(event, version, time_us, message, Detail(key=task, reason=reason))
             case Asked():
-                detail = encode_detail(_asked_detail(event))
+                detail = encode_detail(detail_of_task(event))
                 return EventRow(version, "Asked", time_us, detail=detail, cause=cause)
             case Reset(back_to, reason):
                 detail = encode_detail(Detail(version=back_to, reason=reason))
@@ -307,7 +314,7 @@ class Recorder:
             case "TaskClosed":
                 return TaskClosed(detail.key or "")
             case "Asked":
-                return _asked(detail)
+                return task_asked(detail)
             case "AnswerRefused":
                 return AnswerRefused(message, detail.key or "", detail.reason or "")
             case "ChildStarted":
@@ -428,34 +435,3 @@ def _reply_to(event: Replied[Any], context: Context, began_in: bytes | None) -> 
 
 def _return_address(context: Context) -> str | None:
     return context.reply_to or (f"instance:{context.sender}" if context.sender else None)
-
-
-def _asked_detail(event: Asked) -> Detail:
-    due = event.due
-    return Detail(
-        key=event.key,
-        title=event.title,
-        answers=event.answers,
-        role=event.role,
-        person=event.person,
-        excludes=event.excludes,
-        reject=event.reject,
-        data=event.data,
-        after_us=due // MICROSECOND if isinstance(due, timedelta) else None,
-        at=due if isinstance(due, datetime) else None,
-    )
-
-
-def _asked(detail: Detail) -> Asked:
-    due = detail.at if detail.after_us is None else timedelta(microseconds=detail.after_us)
-    return Asked(
-        key=detail.key or "",
-        title=detail.title or "",
-        answers=detail.answers,
-        role=detail.role,
-        person=detail.person,
-        excludes=detail.excludes,
-        reject=detail.reject,
-        due=due,
-        data=detail.data,
-    )
