@@ -1,6 +1,8 @@
 """What CONTRIBUTING says of the tree and of the changelog is so."""
 
+import ast
 import re
+from pathlib import Path
 
 from tests.project.test_tidy import tracked
 from tests.support.paths import ROOT
@@ -18,6 +20,15 @@ def named_in_map(head: str) -> list[str]:
     return sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1]))
 
 
+def unnamed(package: Path) -> list[str]:
+    """Return the modules and packages in a package that its docstring does not name."""
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    inside = [path.stem for path in package.glob("[a-z]*.py")] + [
+        path.parent.name for path in package.glob("*/__init__.py")
+    ]
+    return [f"{package.name}: {name}" for name in inside if not re.search(rf"\b{name}\b", docstring)]
+
+
 def test_the_map_names_every_package_once_and_no_other() -> None:
     packages = [path.parent.name for path in PACKAGE.glob("*/__init__.py")]
     modules = [path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"]
@@ -29,6 +40,13 @@ def test_the_map_names_every_folder_once_and_no_other() -> None:
     paths = [path.relative_to(ROOT).parts for path in tracked()]
 
     assert named_in_map("folder") == sorted({parts[0] for parts in paths if len(parts) > 1} - {"src"})
+
+
+def test_the_docstrings_of_engine_port_and_stores_name_every_module() -> None:
+    packages = [path.parent for name in ("engine", "port", "stores") for path in (PACKAGE / name).rglob("__init__.py")]
+
+    assert len(packages) > 20, "they are found at all"
+    assert [name for package in packages for name in unnamed(package)] == []
 
 
 def test_every_path_on_the_page_is_there() -> None:

@@ -28,6 +28,8 @@
      registry          what this process knows: workflows, handlers, subscribers
      startup_checks    what is refused before the first message
      runtime           clock, tasks, threads and randomness, injected
+     this_worker       its key, name and pools, and whether it stops
+     paused_work       what a pause holds back
      observer          what the stations report of a message, where telemetry is on
 
 Each package's docstring names its modules. `docs/internals/way-of-a-message.md` walks through them.

@@ -1,4 +1,13 @@
-"""The stores, and how a URL names one."""
+"""The stores, and how a URL names one.
+
+commit      what a commit means, once for all
+memory      the port in dicts: read this first
+sqlite      one file, one machine
+postgres    a server, many machines
+sql         what those two share
+sealed      a store around another, which closes bodies; `wrapped` is what such a store is made of
+hints       how a process is told of work that it has committed itself
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Schedules: each is one instance that waits for its next time."""
+"""Schedules: each is one instance that waits for its next time.
+
+calendar (when that is), recurring (the workflow that waits for it).
+"""

@@ -1,4 +1,8 @@
-"""What crosses the port. Times are microseconds since 1970 (UTC); bodies are the exact JSON bytes that were written."""
+"""What crosses the port. Times are microseconds since 1970 (UTC); bodies are the exact JSON bytes that were written.
+
+units (what is committed, and what becomes of it), events (rows of a stream, snapshots), work (what waits: inputs,
+outputs, dead letters), claims (what a worker gets of that), instances (their rows), backlog (counts).
+"""
 
 from mainspring.port.records.backlog import Stats as Stats
 from mainspring.port.records.backlog import Waiting as Waiting

@@ -6,6 +6,7 @@
     changes     what the units do, collected for the store to write
     task_book   the tasks of a batch, before and after
     rows        records as rows, with their checksums
+    task_rows   tasks as rows
 
 A store locks, answers and writes. It decides nothing: a new rule of commit is one change, in `judge`.
 """

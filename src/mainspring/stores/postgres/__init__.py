@@ -20,6 +20,19 @@
 - Due times and leases are judged by the database's clock.
 - The feed is ordered by transaction numbers. It ends before the oldest transaction that has not ended: a long
   transaction that writes, anywhere on the server, makes the feed wait, and nothing else.
+
+    store                    the verbs, as statements and transactions
+    address, session         the URL; connections, and the pool of them
+    transaction              one of them, and what became of it when the answer was lost
+    commit, facts, changes   a batch: what the judge asks, behind its locks, and what it has decided
+    work, workers, tasks     what is claimed, who lives, tasks that change hands
+    presence                 the connection that shows that a worker lives, and hears of work
+    loans, posting, relay    a transaction for a handler; what programs write in theirs, and how it becomes inputs
+    schema                   migrations
+    statements, dialect      the `.sql` files; how values travel
+    clock                    whose time counts
+    faults                   what goes wrong, in the words of `mainspring.errors`
+    examination, symptoms    what `mainspring doctor` asks, and what the answers mean
 """
 
 from mainspring.stores.postgres.store import PostgresStore

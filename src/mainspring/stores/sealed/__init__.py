@@ -3,6 +3,7 @@
 bodies    records whose bodies are closed, and opened again
 errors    what an error says, sealed like a body
 store     a store whose verbs do both
+renewals  what was read before a key was renewed is not written under the new one
 files     events in a file that outlives its database
 """
 

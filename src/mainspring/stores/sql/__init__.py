@@ -6,6 +6,6 @@
     statements   the statements of `.sql` files, by name
     migrations   the steps of a schema
 
-The other files are roles of the port, written once. Where the two differ in more than a statement, a verb is written in
-their own folders, in the file of the same name.
+The other files are roles of the port, written once: work, streams, instances, backlog, tasks, projections, upkeep.
+Where the two differ in more than a statement, a verb is written in their own folders, in the file of the same name.
 """
