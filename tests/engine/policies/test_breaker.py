@@ -82,14 +82,14 @@ class BreakerMachine(RuleBasedStateMachine):
         assert passes == self.reference.ask(self.now)
         assert passes == (waits == 0)
         if passes:
-            self.running.append((self.state.era, self.reference.period))
+            self.running.append((self.state.flips, self.reference.period))
             self.probes = [] if closed else [*self.probes, self.now]
 
     @precondition(lambda self: bool(self.running))
     @rule(data=st.data(), well=st.booleans())
     def a_call_reports(self, data: st.DataObject, well: bool) -> None:
-        era, period = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
-        self.report(era, period, well)
+        flips, period = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
+        self.report(flips, period, well)
 
     @precondition(lambda self: bool(self.running))
     @rule(well=st.booleans())
@@ -102,8 +102,8 @@ class BreakerMachine(RuleBasedStateMachine):
         while self.running:
             self.report(*self.running.pop(), False)
 
-    def report(self, era: int, period: object, well: bool) -> None:
-        self.state = succeeded(self.state, era) if well else failed(POLICY, self.state, self.now, era)
+    def report(self, flips: int, period: object, well: bool) -> None:
+        self.state = succeeded(self.state, flips) if well else failed(POLICY, self.state, self.now, flips)
         self.reference.report(period, self.now, well=well)
 
     @invariant()
@@ -177,12 +177,12 @@ def test_a_probe_slower_than_open_for_still_closes_the_breaker() -> None:
     first = probing(MINUTE)
     _, state = admit(POLICY, first, 2 * MINUTE)
 
-    assert succeeded(state, first.era).phase == "closed"
+    assert succeeded(state, first.flips).phase == "closed"
 
 
 @pytest.mark.parametrize("state", [opened(), probing()], ids=lambda state: state.phase)
 def test_a_late_result_from_before_the_opening_changes_nothing(state: BreakerState) -> None:
-    before = BreakerState().era
+    before = BreakerState().flips
 
     assert succeeded(state, before) == state
     assert failed(POLICY, state, MINUTE, before) == state
@@ -196,14 +196,14 @@ def test_while_no_probe_runs_a_result_without_an_era_changes_nothing_either() ->
 def test_a_failure_from_before_the_closing_does_not_count_afterwards() -> None:
     closed = succeeded(probing())
 
-    assert failed(POLICY, closed, MINUTE, BreakerState().era) == closed
+    assert failed(POLICY, closed, MINUTE, BreakerState().flips) == closed
 
 
 def test_of_two_probes_the_first_to_report_decides_and_the_other_is_late() -> None:
     _, state = admit(POLICY, probing(MINUTE), 2 * MINUTE)
-    closed = succeeded(state, state.era)
+    closed = succeeded(state, state.flips)
 
-    assert failed(POLICY, closed, 2 * MINUTE, state.era) == closed
+    assert failed(POLICY, closed, 2 * MINUTE, state.flips) == closed
 
 
 def test_without_a_policy_everything_passes_and_nothing_is_counted() -> None:

@@ -76,10 +76,10 @@ class Gate:
         """Return the error of a command that is not to wait. If never tried, it has certainly done nothing."""
         return BreakerOpenError(self._name, self.reason, definite=attempts == 0)
 
-    def succeeded(self, era: int) -> bool:
+    def succeeded(self, flips: int) -> bool:
         """Note that a call succeeded. True: the breaker has just closed."""
         was_open = self.is_open
-        self._become(breaker.succeeded(self.state, era))
+        self._become(breaker.succeeded(self.state, flips))
         if not was_open or self.is_open:
             return False
         log.warning("%s: its breaker is closed, the destination answers again", self._name)
@@ -87,22 +87,22 @@ class Gate:
         self._on_change()
         return True
 
-    def ended(self, era: int) -> bool:
+    def ended(self, flips: int) -> bool:
         """Note that a call ended without a verdict, or was never made. True: another may be the probe at once."""
         was_probing = self.state.probing
-        self._become(breaker.undecided(self.state, era))
+        self._become(breaker.undecided(self.state, flips))
         return was_probing and not self.state.probing
 
-    def failed(self, error: Exception, era: int) -> bool:
+    def failed(self, error: Exception, flips: int) -> bool:
         """Note that a call failed. True: it was no verdict, and another call may be the probe at once."""
         if self._breaker is None:
             return False
         # What is useless to retry is the message's own fault, whatever it was raised from.
         if not self._breaker.counts(error) or not self._retry.wants_another(error, 0):
-            return self.ended(era)
+            return self.ended(flips)
         before = self.state
-        self._become(breaker.failed(self._breaker, self.state, self._now_us(), era))
-        if self.state.era != before.era:
+        self._become(breaker.failed(self._breaker, self.state, self._now_us(), flips))
+        if self.state.flips != before.flips:
             # Every instance whose commands fail fast gets it: none must keep what another one is to forget.
             self.reason = kind_of(error) if discretion.asked else told(error, REASON_CHARACTERS)
             self.error = type(error).__name__

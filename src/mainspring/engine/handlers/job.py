@@ -30,7 +30,7 @@ class Job(Struct):
     context: Context | None = None
     started_us: int = 0
     deadline_us: int = NEVER_US
-    era: int = 0
+    flips: int = 0
     observed: Observed | None = None
     shared: bool = False
     """Whether the call that failed was for others too."""

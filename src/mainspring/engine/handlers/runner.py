@@ -243,9 +243,9 @@ class Runner:
         self.running[task] = jobs
         begun_us = started_us = self._now_us()
         ended_us: int | None = None
-        options, era = self.handler.options, self.gate.state.era
+        options, flips = self.handler.options, self.gate.state.flips
         for job in jobs:
-            job.era = era
+            job.flips = flips
         try:
             if options.idempotency_key is not None:
                 jobs = self.running[task] = [job for job in jobs if not await self._answered(task, job)]
@@ -275,7 +275,7 @@ class Runner:
                 self._overdue.discard(task)
                 self._cancelled.discard(task)
             self.prefetch.measured((self._now_us() if ended_us is None else ended_us) - begun_us)
-            if self.gate.state.probing and self.gate.ended(era):
+            if self.gate.state.probing and self.gate.ended(flips):
                 self._rest_is_over()
                 self._wake()
             self._has_capacity()
@@ -405,12 +405,12 @@ class Runner:
                 self._succeeded(job, each, now_us - job.started_us)
 
     def _went_well(self, job: Job) -> None:
-        if not self.gate.clear and self.gate.succeeded(job.era):
+        if not self.gate.clear and self.gate.succeeded(job.flips):
             self._rest_is_over()
             self._wake()
 
     def _went_badly(self, job: Job, error: Exception) -> None:
-        if self.gate.failed(error, job.era):
+        if self.gate.failed(error, job.flips):
             self._rest_is_over()
             self._wake()
 

@@ -12,8 +12,8 @@ pass.
 
 Late results are ignored: what was admitted before the latest opening or closing says nothing about the destination now.
 An old success must not close a breaker before its probe reports, nor an old failure open one that has just closed. So a
-call keeps the `era` of the state that admitted it, and reports with it. All probes of one opening share an era and the
-first to report decides: a destination slower than open_for still closes its breaker.
+call keeps the `flips` of the state that admitted it, and reports with them. All probes of one opening have the same;
+the first to report decides: a destination slower than open_for still closes its breaker.
 """
 
 from __future__ import annotations
@@ -93,15 +93,15 @@ class Breaker(Struct, frozen=True):
 class BreakerState(Struct, frozen=True):
     """Where one destination's breaker stands. A new one is closed.
 
-    `failures` counts those in a row, `era` the openings and closings; `since_us` is None while closed, else the moment
-    of the opening or of the latest probe.
+    `failures` counts those in a row, `flips` all openings and closings; `since_us` is None while closed, else the
+    moment of the opening or of the latest probe.
 
     >>> BreakerState().phase
     'closed'
     """
 
     failures: int = 0
-    era: int = 0
+    flips: int = 0
     since_us: int | None = None
     probing: bool = False
 
@@ -114,7 +114,7 @@ class BreakerState(Struct, frozen=True):
 
 
 def admit(policy: Breaker | None, state: BreakerState, now_us: int) -> tuple[bool, BreakerState]:
-    """Return True if a call may pass now. One that passes keeps the new state's `era` for its report.
+    """Return True if a call may pass now. One that passes keeps the new state's `flips` for its report.
 
     >>> minute = 60_000_000
     >>> opened = failed(Breaker(failures=1), BreakerState(), now_us=0)
@@ -132,41 +132,41 @@ def admit(policy: Breaker | None, state: BreakerState, now_us: int) -> tuple[boo
     return False, replace(state, since_us=min(state.since_us, now_us))
 
 
-def succeeded(state: BreakerState, era: int | None = None) -> BreakerState:
-    """Note that a call admitted in `era` succeeded; without an era it is taken for one of the present.
+def succeeded(state: BreakerState, flips: int | None = None) -> BreakerState:
+    """Note that a call succeeded that was admitted after so many flips; without them, just now.
 
     >>> succeeded(BreakerState(failures=4))
-    BreakerState(failures=0, era=0, since_us=None, probing=False)
+    BreakerState(failures=0, flips=0, since_us=None, probing=False)
     """
-    if not _counts(state, era):
+    if not _counts(state, flips):
         return state
-    return BreakerState(era=state.era if state.since_us is None else state.era + 1)
+    return BreakerState(flips=state.flips if state.since_us is None else state.flips + 1)
 
 
-def failed(policy: Breaker | None, state: BreakerState, now_us: int, era: int | None = None) -> BreakerState:
-    """Note that a call admitted in `era` failed; without an era it is taken for one of the present.
+def failed(policy: Breaker | None, state: BreakerState, now_us: int, flips: int | None = None) -> BreakerState:
+    """Note that a call failed that was admitted after so many flips; without them, just now.
 
     >>> failed(Breaker(failures=2), BreakerState(), now_us=0).phase
     'closed'
     >>> failed(Breaker(failures=2), BreakerState(failures=1), now_us=0).phase
     'open'
     """
-    if policy is None or not _counts(state, era):
+    if policy is None or not _counts(state, flips):
         return state
     failures = state.failures + 1
     if state.probing or failures >= policy.failures:
-        return BreakerState(failures, era=state.era + 1, since_us=now_us)
+        return BreakerState(failures, flips=state.flips + 1, since_us=now_us)
     return replace(state, failures=failures)
 
 
-def undecided(state: BreakerState, era: int | None = None) -> BreakerState:
-    """Note that a call admitted in `era` ended with what says nothing of the destination.
+def undecided(state: BreakerState, flips: int | None = None) -> BreakerState:
+    """Note that a call admitted after so many flips ended with what says nothing of the destination.
 
     >>> _, probing = admit(Breaker(), failed(Breaker(failures=1), BreakerState(), now_us=0), now_us=60_000_000)
     >>> admit(Breaker(), undecided(probing), now_us=60_000_000)[0]
     True
     """
-    if state.probing and _counts(state, era):
+    if state.probing and _counts(state, flips):
         return replace(state, since_us=LONG_AGO_US, probing=False)
     return state
 
@@ -190,6 +190,6 @@ def _is_unreachable(error: OSError) -> bool:
     return text.startswith("Multiple exceptions: ") and not UNCONNECTED.isdisjoint(map(int, ERRNO.findall(text)))
 
 
-def _counts(state: BreakerState, era: int | None) -> bool:
+def _counts(state: BreakerState, flips: int | None) -> bool:
     awaited = state.since_us is None or state.probing
-    return awaited and (era is None or era == state.era)
+    return awaited and (flips is None or flips == state.flips)
