@@ -146,6 +146,33 @@ def test_cancelling_a_parent_cancels_its_open_children_and_theirs(make_app: Make
     run(main)
 
 
+def test_an_end_that_waits_for_a_child_to_begin_is_not_held_meanwhile(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start that was set aside is tried only while its worker holds nothing: both would wait for each other."""
+    monkeypatch.setattr("mainspring.engine.outputs.child_deliveries.LOOKS_FOR_A_START", 2)
+
+    async def main() -> None:
+        async with travel(make_app()) as app:
+            await app.send(PlanTrip("t-1", ("wait",)))
+            await until(lambda: _has(app, Leg, "t-1.0", "running"))
+            children, looks = internals_of(app).engine.dispatcher.children, 0
+
+            async def just_beginning(*_: object) -> bool:
+                nonlocal looks
+                looks += 1
+                return False
+
+            with monkeypatch.context() as patch:
+                patch.setattr(children, "_cancel_children", just_beginning)
+                await app.instance(Trip, "t-1").cancel("no more")
+                await until(lambda: looks > 0 and not children.in_hand)
+            await until(lambda: _has(app, Leg, "t-1.0", "cancelled"))
+            assert not await app.dead_letters()
+
+    run(main)
+
+
 def test_a_parent_that_ends_by_itself_cancels_its_open_children(make_app: MakeApp) -> None:
     async def main() -> None:
         async with travel(make_app()) as app:

@@ -38,6 +38,8 @@ OUTPUTS_LOOKED_AT: Final = 10_000
 INPUTS_LOOKED_AT: Final = 1_000
 SECOND_US: Final = 1_000_000
 PAUSE_FOR_A_START_SECONDS: Final = 0.05
+# Then the end is given back for a while: a start that was set aside is tried only while its worker holds nothing.
+LOOKS_FOR_A_START: Final = 20
 
 log = logger("mainspring.engine")
 
@@ -143,7 +145,12 @@ class ChildDeliveries:
         """Report an end that needs more than one commit. Whatever happens, it is settled or retried."""
         try:
             ref = Ref(claim.workflow, claim.instance)
+            looks = 0
             while end.children and not await self._cancel_children(ref, end.status, claim.output.version):
+                looks += 1
+                if looks == LOOKS_FOR_A_START:
+                    self._settlements.retry(claim, claim.attempts, SECOND_US, "a child of it is just beginning")
+                    return
                 await self._runtime.clock.sleep(PAUSE_FOR_A_START_SECONDS)
             if claim.workflow == FAN_OUT and end.status == "completed":
                 await self._tell_joined(claim, end)
