@@ -13,6 +13,7 @@
     saga            what was done, and how it is undone
     unkept          workflows of which only the state is kept
     story           a stream as the table that people read
+    open_work       the timers and tasks that are open after a stream's events
     execution       a stream as the log of what happened to its instance
     feed            an event as a projection sees it
     changes         what differs between two values, place by place

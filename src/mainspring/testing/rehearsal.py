@@ -10,7 +10,7 @@ from typing import Any, Generic, cast
 from msgspec.structs import replace
 
 from mainspring.core import deadlines
-from mainspring.core.decisions import Decision, task_timer_key
+from mainspring.core.decisions import Decision
 from mainspring.core.definition import definition_of
 from mainspring.core.events import (
     ENDS,
@@ -25,14 +25,13 @@ from mainspring.core.events import (
     Occurrence,
     Received,
     Recorded,
-    ScheduleCancelled,
     Scheduled,
     Sent,
-    TaskClosed,
 )
 from mainspring.core.failures import DeadlinePassed, SendFailed
 from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Envelope, In, Kind, Out, type_of
+from mainspring.core.open_work import OpenWork
 from mainspring.core.saga import ledger_of
 from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
@@ -68,6 +67,7 @@ class Rehearsal(Generic[In, State, Out]):
         """The present state."""
         self.entries: list[Entry] = []
         """The stream so far."""
+        self._open = OpenWork()
         self.decisions: Sequence[Decision[In, Out]] = ()
         """What the last step decided, as decide returned it."""
         self._decided: Sequence[Decision[In, Out]] | None = None
@@ -232,42 +232,15 @@ class Rehearsal(Generic[In, State, Out]):
 
     def answered(self, message: object) -> str | None:
         """Return the key of the open task that a message of this type answers, of several the first."""
-        name = type_of(type(message)).name
-        return next((task.key for task in self.tasks() if name in task.answers), None)
+        return self._open.answered(type_of(type(message)).name)
 
     def tasks(self) -> list[Asked]:
         """Return what was asked and is neither answered nor closed, in order."""
-        open: dict[str, Asked] = {}
-        for event in self.events if self.end is None else ():
-            match event:
-                case Asked(key):
-                    open.pop(key, None)
-                    open[key] = event
-                case TaskClosed(key):
-                    open.pop(key, None)
-                case _:
-                    pass
-        return list(open.values())
+        return list(self._open.tasks.values())
 
     def waiting(self) -> list[Scheduled[In]]:
         """Return what is scheduled and neither cancelled nor fired, in order."""
-        open: list[Scheduled[In]] = []
-        for entry in self.entries:
-            match entry.event:
-                case Scheduled() as scheduled:
-                    open.append(scheduled)
-                case ScheduleCancelled(key):
-                    open = [scheduled for scheduled in open if scheduled.key != key]
-                case Asked(key) | TaskClosed(key):
-                    open = [scheduled for scheduled in open if scheduled.key != task_timer_key(key)]
-                case Compensating():
-                    open = []
-                case Received(message) if entry.kind is Kind.TIMER:
-                    fired = next((i for i, scheduled in enumerate(open) if scheduled.message == message), None)
-                    open = [scheduled for i, scheduled in enumerate(open) if i != fired]
-                case _:
-                    pass
-        return open
+        return [cast("Scheduled[In]", timer.event) for timer in self._open.timers.values()]
 
     def _around(self, name: str, method: Method) -> Method:
         """Return what is called instead of a method of the workflow."""
@@ -290,6 +263,9 @@ class Rehearsal(Generic[In, State, Out]):
             else:
                 entry = Entry(version, event, time=input.time)
             self.entries.append(entry)
+            self._open.take(entry)
+            if entry.kind is Kind.TIMER and entry.cause is None:
+                self._open.fire(cast("Any", event).message)
 
 
 def _answers(sealed: Envelope[Any], event: Any) -> bool:

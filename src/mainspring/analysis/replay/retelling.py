@@ -1,6 +1,6 @@
-"""A story told anew: one instance that takes what comes to it, from a change of its recorded story on.
+"""A changed story: one instance that takes what comes to it, from a change of its recorded story on.
 
-What came to it from outside, and when, and what was answered to each output, its stream remembers.
+Its stream says what came from outside, and when, and what answered each output.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mainspring.core.changes import same
-from mainspring.core.decisions import task_timer_key
 from mainspring.core.events import (
-    ENDS,
     AnswerRefused,
     Asked,
     Began,
@@ -31,16 +28,14 @@ from mainspring.core.events import (
     Published,
     Received,
     Replied,
-    Reset,
-    ScheduleCancelled,
     Scheduled,
     Sent,
     StreamEvent,
-    TaskClosed,
 )
 from mainspring.core.failures import SendFailed
 from mainspring.core.fold import fold, placed
 from mainspring.core.messages import Envelope, InstanceId, Kind, output_id, type_of
+from mainspring.core.open_work import OpenWork
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
@@ -63,7 +58,7 @@ Key: TypeAlias = tuple[str, str | None, bytes | None]
 class Heard(Struct, frozen=True):
     """An input that came, when, and at which version it was recorded.
 
-    `cause` is the version of the output that it answers, None if nobody asked for it. `undone` says that it is the
+    `cause` is the version of the output that it answers, None if it was not asked for. `undone` says that it is the
     outcome of a compensation, and no input to be decided on; `kept` that it came too late to be decided on.
     """
 
@@ -96,7 +91,7 @@ class Recollection:
 
     @property
     def correlation_id(self) -> str:
-        """The id that all messages of the instance have in common, empty if it has heard of nothing."""
+        """The id that all messages of the instance have in common, empty if it has taken no input."""
         return self.heard[0].envelope.correlation_id if self.heard else ""
 
     def answers_to(self, event: StreamEvent[Any, Any]) -> Iterator[tuple[int, Heard]] | None:
@@ -122,7 +117,7 @@ class Recollection:
         return name, row.type, row.body
 
     def forget_before(self, version: int) -> None:
-        """Leave the outputs before a version to what was recorded of them."""
+        """Count the outputs before a version as answered already."""
         for key, versions in self._outputs.items():
             self._used[key] = sum(known < version for known in versions)
 
@@ -204,10 +199,8 @@ class Retelling:
         self._queue: list[_Coming] = []
         self._numbers = count()
         self._now_us = 0
-        self._timers: dict[int, Entry] = {}
-        self._tasks: dict[str, Asked] = {}
+        self._open = OpenWork()
         self._ledger = Ledger()
-        self._ended = False
         self._base = 0
         self.state: Any = entry.workflow.initial_state
         self.entries: list[Entry] = []
@@ -223,7 +216,7 @@ class Retelling:
 
     def waiting(self) -> list[Entry]:
         """Return the timers that are not due yet."""
-        return list(self._timers.values())
+        return list(self._open.timers.values())
 
     # ---- the part that is as it was
 
@@ -237,20 +230,16 @@ class Retelling:
             if not self.entries:
                 self._fold(Began(), entry.position - 1)
             self._fold(entry.event, entry.position, entry.cause)
-        if isinstance(entry.event, Reset):
-            self._timers.clear()  # those that count were set anew right behind it
-        if entry.kind is Kind.TIMER and entry.cause is not None:
-            self._timers.pop(entry.cause, None)
         self._ledger.take(entry.position, entry.event)
-        self._note(entry)
+        self._open.take(entry)
         self.entries.append(entry)
 
     def begin(self, edit: Edit) -> None:
-        """Let everything come that came from the change on, and that no output behind it asked for."""
+        """Queue every input recorded from the change on that answers no output behind the change."""
         for heard in self._memory.heard:
             changed = heard.version == edit.position
             if changed and edit.what == "drop":
-                self._timers.pop(heard.cause or 0, None)  # if it was a timer, it does not fire at all
+                self._open.timers.pop(heard.cause or 0, None)  # if it was a timer, it does not fire at all
                 continue
             if heard.version < edit.position or heard.undone:
                 continue
@@ -260,7 +249,7 @@ class Retelling:
                 timer = heard.cause if envelope.kind is Kind.TIMER else None
                 self._await(heard.time_us, heard.version, envelope, timer, heard.cause, kept=heard.kept)
         fired = {coming.timer for coming in self._queue}
-        for version, entry in self._timers.items():
+        for version, entry in self._open.timers.items():
             if version not in fired:
                 self._set_timer(entry, _due_us(entry, self._memory.times_us[version]), math.inf)
         if edit.what == "insert":
@@ -271,10 +260,10 @@ class Retelling:
         envelope: Envelope[Any] = Envelope(edit.message, "inserted", moment(time_us), self._memory.correlation_id)
         self._await(time_us, edit.position - 0.5, envelope, inserted=True)
 
-    # ---- the part that is told anew
+    # ---- the part that goes otherwise
 
     def run(self) -> None:
-        """Take what comes until nothing comes any more."""
+        """Take queued inputs until none is left."""
         for _ in range(STEPS_MOST):
             if not self._queue or self.error is not None:
                 return
@@ -284,18 +273,18 @@ class Retelling:
         self.error = f"it has not ended after {STEPS_MOST:,} inputs"
 
     def _take(self, coming: _Coming) -> None:
-        if coming.timer is not None and self._timers.pop(coming.timer, None) is None:
+        if coming.timer is not None and self._open.timers.pop(coming.timer, None) is None:
             return  # it was cancelled
         envelope = self._meant(coming)
-        begins = not self.entries or (self._ended and self._begins_anew(envelope))
+        begins = not self.entries or (self._open.ended and self._begins_anew(envelope))
         if type(envelope.message) not in self._definition.inputs:
             self._leave(coming, "it is no input of this workflow")
-        elif self._ended and not begins:
+        elif self._open.ended and not begins:
             self._leave(coming, "the instance has ended by then")
         elif begins and type(envelope.message) not in self._definition.begins:
             self._leave(coming, "there is no instance, and it begins none")
-        elif envelope.kind is Kind.ANSWER and envelope.task not in self._tasks:
-            self._leave(coming, "nobody is asked for it by then")
+        elif envelope.kind is Kind.ANSWER and envelope.task not in self._open.tasks:
+            self._leave(coming, "it is not asked for by then")
         else:
             self._step(replace(envelope, time=moment(self._now_us)), begins, coming.cause)
 
@@ -304,12 +293,9 @@ class Retelling:
         envelope: Envelope[Any] = coming.envelope
         if not coming.inserted:
             return envelope
-        for version, timer in self._timers.items():
-            if same(cast("Scheduled[Any]", timer.event).message, envelope.message):
-                del self._timers[version]
-                return replace(envelope, kind=Kind.TIMER)
-        name = type_of(cast("Any", type(envelope.message))).name
-        task = next((key for key, asked in self._tasks.items() if name in asked.answers), None)
+        if self._open.fire(envelope.message):
+            return replace(envelope, kind=Kind.TIMER)
+        task = self._open.answered(type_of(cast("Any", type(envelope.message))).name)
         return envelope if task is None else replace(envelope, kind=Kind.ANSWER, task=task)
 
     def _begins_anew(self, envelope: Envelope[Any]) -> bool:
@@ -330,7 +316,7 @@ class Retelling:
         except Exception as error:  # noqa: BLE001  an author's decide or evolve may raise anything; it is the answer
             self.error = f"{told(error)}, on {shown(envelope.message, 200)}"
             return
-        self._ended = False
+        self._open.ended = False
         self._record(taken, envelope)
         if any(isinstance(event, Compensating) for event in taken.events):
             self._undo()
@@ -344,7 +330,7 @@ class Retelling:
             else:
                 entry = Entry(version, event, time=time)
             self.entries.append(entry)
-            self._note(entry)
+            self._open.take(entry)
             self._ask(entry)
 
     def _undo(self) -> None:
@@ -371,34 +357,8 @@ class Retelling:
 
     # ---- what an event means for what comes
 
-    def _note(self, entry: Entry) -> None:
-        """Know which timers run and which tasks are open after an event."""
-        match entry.event:
-            case Scheduled():
-                self._timers[entry.position] = entry
-            case ScheduleCancelled(key):
-                self._cancel(key)
-            case Asked(key):
-                self._cancel(task_timer_key(key))
-                self._tasks[key] = entry.event
-            case TaskClosed(key):
-                self._cancel(task_timer_key(key))
-                self._tasks.pop(key, None)
-            case Compensating():
-                self._timers.clear()
-            case event if isinstance(event, ENDS):
-                self._ended = True
-                self._timers.clear()
-                self._tasks.clear()
-            case _:
-                pass
-
-    def _cancel(self, key: str) -> None:
-        kept = {v: entry for v, entry in self._timers.items() if cast("Scheduled[Any]", entry.event).key != key}
-        self._timers = kept
-
     def _ask(self, entry: Entry) -> None:
-        """Let come what is answered to an output, as the recorded story knows it."""
+        """Queue what answered this output in the recorded story."""
         event = entry.event
         if isinstance(event, Scheduled):
             due_us, place = _due_us(entry, self._now_us), math.inf
@@ -419,7 +379,7 @@ class Retelling:
         return isinstance(event, Sent) and type_of(cast("Any", type(event.message))).name in self._silent
 
     def _renamed(self, heard: Heard, version: int) -> Envelope[Any]:
-        """Return an answer as one to the output at another version."""
+        """Return an answer, addressed to the output at another version."""
         old, new = f"{self._ref}/{heard.cause}", f"{self._ref}/{version}"
         envelope, message = heard.envelope, heard.envelope.message
         if isinstance(message, SendFailed):
