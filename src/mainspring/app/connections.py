@@ -171,11 +171,7 @@ def _django(connection: Any, posting: Posting, row: InputRow) -> int:
 
 
 BLOCKING: Final[dict[str, Blocking]] = {"psycopg": _psycopg, "sqlalchemy": _sqlalchemy, "django": _django}
-WAITING: Final[dict[str, Waiting]] = {
-    "asyncpg": _asyncpg,
-    "psycopg": _async_psycopg,
-    "sqlalchemy": _async_sqlalchemy,
-}
+WAITING: Final[dict[str, Waiting]] = {"asyncpg": _asyncpg, "psycopg": _async_psycopg, "sqlalchemy": _async_sqlalchemy}
 
 
 # ---- what goes wrong

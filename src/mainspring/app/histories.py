@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Raw, Struct, json
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from mainspring.core.difference import diff, value_diff
 from mainspring.engine.inputs.stored_streams import whole_stream
@@ -23,6 +23,7 @@ from mainspring.port.store import Store
 
 FORMAT: Final = 1
 NOTHING: Final = Raw()
+_JSON: Final = ("body", "detail", "context")
 
 Kind: TypeAlias = Literal["decided otherwise", "another state", "fails now", "cannot be read", "cannot be folded"]
 
@@ -36,7 +37,7 @@ class Step(Struct, frozen=True):
 
 
 class Event(Struct, frozen=True, omit_defaults=True):
-    """An event as it is kept. Its message is JSON as it stood in the store."""
+    """An event as it is kept: a row of the store by the same names. Its message is JSON as it stood there."""
 
     version: int
     event: str
@@ -139,9 +140,9 @@ def read_histories(path: Path | str) -> tuple[History, ...]:
     try:
         file = json.decode(Path(path).read_bytes(), type=Histories)
     except UNREADABLE as error:
-        raise WiringError(f"{path} is no file of histories ({error})", "Save the histories anew.") from error
+        raise WiringError(f"{path} is no file of histories ({error})", "Save the histories again.") from error
     if file.format != FORMAT:
-        raise WiringError(f"{path} has format {file.format}; this release reads {FORMAT}", "Save the histories anew.")
+        raise WiringError(f"{path} has format {file.format}; this release reads {FORMAT}", "Save the histories again.")
     return file.histories
 
 
@@ -219,42 +220,14 @@ def _head(ref: Ref, step: Redecided, what: str) -> str:
 
 
 def _event(row: EventRow) -> Event:
-    return Event(
-        row.version,
-        row.event,
-        row.time_us,
-        row.type,
-        row.type_version,
-        _raw(row.body),
-        _raw(row.detail),
-        row.kind,
-        None if row.message_id is None else plain(row.message_id),
-        row.cause,
-        _raw(row.context),
-        row.actor,
-    )
+    values: dict[str, Any] = {name: getattr(row, name) for name in Event.__struct_fields__}
+    for name in _JSON:
+        values[name] = Raw(values[name]) if values[name] else NOTHING
+    values["message_id"] = None if row.message_id is None else plain(row.message_id)
+    return Event(**values)
 
 
 def _row(event: Event) -> EventRow:
-    return EventRow(
-        event.version,
-        event.event,
-        event.time_us,
-        event.type,
-        event.type_version,
-        _bytes(event.body),
-        _bytes(event.detail),
-        event.kind,
-        event.message_id,
-        event.cause,
-        _bytes(event.context),
-        event.actor,
-    )
-
-
-def _raw(body: bytes | None) -> Raw:
-    return NOTHING if body is None else Raw(body)
-
-
-def _bytes(body: Raw) -> bytes | None:
-    return bytes(body) or None
+    texts: dict[str, Any] = {name: bytes(getattr(event, name)) or None for name in _JSON}
+    values: dict[str, Any] = {**asdict(event), **texts}
+    return EventRow(**values)

@@ -97,13 +97,7 @@ async def request(
 
 
 async def _awaited(
-    internals: Internals,
-    engine: Engine,
-    pending: Pending,
-    future: asyncio.Future[Any],
-    seconds: float,
-    *,
-    stands: bool,
+    internals: Internals, engine: Engine, pending: Pending, future: asyncio.Future[Any], seconds: float, *, stands: bool
 ) -> Any:
     """Wait for a reply made here, and look now and then for one that another process made.
 

@@ -208,16 +208,7 @@ class RedisSubscription:
         cursor, self._cursor = self._cursor, BEGINNING
         try:
             answer = await self._client.eval(
-                _READ,
-                2,
-                self._address,
-                self._turn,
-                self._owner,
-                self._takeover_ms,
-                self._group,
-                CONSUMER,
-                count,
-                after,
+                _READ, 2, self._address, self._turn, self._owner, self._takeover_ms, self._group, CONSUMER, count, after
             )
         except ResponseError as error:
             raise self._lost() if "TURN" in str(error) else _refused(error) from None

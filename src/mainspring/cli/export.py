@@ -55,13 +55,7 @@ SHOWN: Final = 10
 @app_argument
 @app_option
 def export(
-    search: Search,
-    path: Path,
-    format: Format,
-    payloads: bool,
-    redact: tuple[str, ...],
-    as_json: bool,
-    address: str,
+    search: Search, path: Path, format: Format, payloads: bool, redact: tuple[str, ...], as_json: bool, address: str
 ) -> int:
     """Write streams to a file: as JSON lines, or for process mining tools.
 

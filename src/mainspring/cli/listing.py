@@ -42,14 +42,7 @@ EXPORT_PAGE: Final = 1_000
 @click.option("--all", "everything", is_flag=True, help="All of them, page by page.")
 @json_option
 @app_option
-def ls(
-    search: Search,
-    limit: int,
-    after: int,
-    everything: bool,
-    as_json: bool,
-    address: str,
-) -> None:
+def ls(search: Search, limit: int, after: int, everything: bool, as_json: bool, address: str) -> None:
     """List instances, in the order in which they began.
 
     With --json each line is a document. `key` of the last line is what --after takes.

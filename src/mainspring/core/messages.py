@@ -132,11 +132,7 @@ class MessageType(Struct, frozen=True, gc=False):
 
 
 def message(
-    *,
-    name: str | None = None,
-    version: int = 1,
-    aliases: Sequence[str] = (),
-    upcasters: Sequence[Upcaster] = (),
+    *, name: str | None = None, version: int = 1, aliases: Sequence[str] = (), upcasters: Sequence[Upcaster] = ()
 ) -> Callable[[type[T]], type[T]]:
     """Give a message or state type another name, a version, former names, and upcasters for its older versions.
 

@@ -212,11 +212,7 @@ def _check_decisions(
 
 
 def _check_refusal(
-    definition: Definition,
-    refusal: RefuseAnswer,
-    decisions: Decisions[Any, Any],
-    envelope: Envelope[Any],
-    begins: bool,
+    definition: Definition, refusal: RefuseAnswer, decisions: Decisions[Any, Any], envelope: Envelope[Any], begins: bool
 ) -> None:
     if len(decisions) > 1:
         raise InvalidDecisionError(

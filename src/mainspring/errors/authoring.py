@@ -73,7 +73,7 @@ class StepError(MainspringError):
     `workflow`, `message` and `state` say where; `fix` says what to do.
     """
 
-    def __init__(self, workflow: str, problem: str, fix: str, *, message: object, state: object) -> None:
+    def __init__(self, workflow: str, problem: str, fix: str, message: object, state: object) -> None:
         self.workflow = workflow
         self.problem = problem
         self.fix = fix
@@ -91,13 +91,9 @@ class LeftError(StepError):
 
     def __init__(self, workflow: str, method: str, cause: BaseException, *, message: object, state: object) -> None:
         self.method = method
-        super().__init__(
-            workflow,
-            f"left {method} by {type(cause).__name__}.",
-            "Raise an ordinary exception, or return [Fail(reason)] to end the instance.",
-            message=message,
-            state=state,
-        )
+        problem = f"left {method} by {type(cause).__name__}."
+        fix = "Raise an ordinary exception, or return [Fail(reason)] to end the instance."
+        super().__init__(workflow, problem, fix, message, state)
 
 
 class RouteError(MainspringError):
@@ -119,26 +115,18 @@ class UnknownTransitionError(StepError):
     """decide has no case for this message in this state."""
 
     def __init__(self, workflow: str, message: object, state: object, fix: str = _NO_CASE) -> None:
-        super().__init__(
-            workflow,
-            f"has no transition for {type(message).__name__} in state {type(state).__name__}.",
-            f'{fix}, or set unknown_transition = "ignore" on the class.',
-            message=message,
-            state=state,
-        )
+        problem = f"has no transition for {type(message).__name__} in state {type(state).__name__}."
+        fix = f'{fix}, or set unknown_transition = "ignore" on the class.'
+        super().__init__(workflow, problem, fix, message, state)
 
 
 class UndeclaredInputError(StepError):
     """The message's type is not among the workflow's inputs."""
 
     def __init__(self, workflow: str, message: object, state: object, declared: Any) -> None:
-        super().__init__(
-            workflow,
-            f"does not take {type(message).__name__}: its inputs are {names(declared)}.",
-            f"Add {type(message).__name__} to the first type parameter of {workflow}.",
-            message=message,
-            state=state,
-        )
+        problem = f"does not take {type(message).__name__}: its inputs are {names(declared)}."
+        fix = f"Add {type(message).__name__} to the first type parameter of {workflow}."
+        super().__init__(workflow, problem, fix, message, state)
 
 
 class CannotBeginError(StepError):
@@ -147,13 +135,9 @@ class CannotBeginError(StepError):
     def __init__(self, workflow: str, message: object, state: object, begins: Any, *, told: bool = False) -> None:
         name = type(message).__name__
         instead = f": only instances that have begun get {name}." if told else f", or add {name} to `begins`."
-        super().__init__(
-            workflow,
-            f"cannot begin with {name}: it begins with {names(begins)}.",
-            f"Send {names(begins)} first{instead}",
-            message=message,
-            state=state,
-        )
+        problem = f"cannot begin with {name}: it begins with {names(begins)}."
+        fix = f"Send {names(begins)} first{instead}"
+        super().__init__(workflow, problem, fix, message, state)
 
 
 class UndeclaredOutputError(StepError):
@@ -163,13 +147,9 @@ class UndeclaredOutputError(StepError):
         self, workflow: str, decision: object, *, message: object, state: object, declared: Any, role: str
     ) -> None:
         self.decision = decision
-        super().__init__(
-            workflow,
-            f"decided {shown(decision)}, whose type is not among its {role}: {names(declared)}.",
-            f"Add the type to the {_PARAMETERS[role]} type parameter of {workflow}.",
-            message=message,
-            state=state,
-        )
+        problem = f"decided {shown(decision)}, whose type is not among its {role}: {names(declared)}."
+        fix = f"Add the type to the {_PARAMETERS[role]} type parameter of {workflow}."
+        super().__init__(workflow, problem, fix, message, state)
 
 
 class DecisionAfterEndError(StepError):
@@ -178,13 +158,9 @@ class DecisionAfterEndError(StepError):
     def __init__(self, workflow: str, end: object, late: object, *, message: object, state: object) -> None:
         self.end = end
         self.late = late
-        super().__init__(
-            workflow,
-            f"decided {shown(late)} after {shown(end)}, which must be the last decision of its step.",
-            "Put Complete, Fail or Compensate last, and only one of them.",
-            message=message,
-            state=state,
-        )
+        problem = f"decided {shown(late)} after {shown(end)}, which must be the last decision of its step."
+        fix = "Put Complete, Fail or Compensate last, and only one of them."
+        super().__init__(workflow, problem, fix, message, state)
 
 
 class TooManyOutputsError(StepError):
@@ -193,13 +169,9 @@ class TooManyOutputsError(StepError):
     def __init__(self, workflow: str, count: int, limit: int, *, message: object, state: object) -> None:
         self.count = count
         self.limit = limit
-        super().__init__(
-            workflow,
-            f"decided {count:,} things in one step; the limit is {limit:,}.",
-            "Work in chunks: send some, and schedule yourself a message for the rest.",
-            message=message,
-            state=state,
-        )
+        problem = f"decided {count:,} things in one step; the limit is {limit:,}."
+        fix = "Work in chunks: send some, and schedule yourself a message for the rest."
+        super().__init__(workflow, problem, fix, message, state)
 
 
 class InvalidStateError(StepError):
@@ -207,13 +179,9 @@ class InvalidStateError(StepError):
 
     def __init__(self, workflow: str, returned: object, *, event: object, state: object, declared: Any) -> None:
         self.returned = returned
-        super().__init__(
-            workflow,
-            f"evolved to {shown(returned)}, which is not one of its states: {names(declared)}.",
-            f"Return a declared state, or add the type to the second type parameter of {workflow}.",
-            message=event,
-            state=state,
-        )
+        problem = f"evolved to {shown(returned)}, which is not one of its states: {names(declared)}."
+        fix = f"Return a declared state, or add the type to the second type parameter of {workflow}."
+        super().__init__(workflow, problem, fix, event, state)
 
 
 class InstanceEndedError(StepError):
@@ -221,13 +189,9 @@ class InstanceEndedError(StepError):
 
     def __init__(self, workflow: str, message: object, state: object, end: object) -> None:
         self.end = end
-        super().__init__(
-            workflow,
-            f"has already ended with {shown(end)}; nothing is decided any more.",
-            "Send the message to a new instance, or let the workflow end later.",
-            message=message,
-            state=state,
-        )
+        problem = f"has already ended with {shown(end)}; nothing is decided any more."
+        fix = "Send the message to a new instance, or let the workflow end later."
+        super().__init__(workflow, problem, fix, message, state)
 
 
 class InvalidIdError(MainspringError):

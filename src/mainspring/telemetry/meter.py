@@ -41,9 +41,6 @@ def _read(meter: Meter, instrument: Counter | Gauge) -> None:
 def _told(meter: Meter, instrument: Histogram) -> None:
     definition = instrument.definition
     made = meter.create_histogram(
-        definition.name,
-        definition.unit,
-        definition.help,
-        explicit_bucket_boundaries_advisory=instrument.bounds,
+        definition.name, definition.unit, definition.help, explicit_bucket_boundaries_advisory=instrument.bounds
     )
     instrument.record = made.record

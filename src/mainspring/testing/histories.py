@@ -28,11 +28,7 @@ class HistoryChanged(AssertionError):  # noqa: N818  it names what has happened
 
 
 async def save_histories(
-    app: Mainspring,
-    path: Path | str,
-    *,
-    workflow: type[Workflow[Any, Any, Any]] | None = None,
-    limit: int = INSTANCES,
+    app: Mainspring, path: Path | str, *, workflow: type[Workflow[Any, Any, Any]] | None = None, limit: int = INSTANCES
 ) -> int:
     """Keep the streams of a running app in a file, of one workflow or of all, and return how many there are.
 

@@ -331,10 +331,7 @@ def told_as(*media_types: str, description: str = "Successful Response") -> dict
 def answer(view: Struct | Sequence[Struct], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a view, or a list of them, as an answer in JSON."""
     return Response(
-        json.encode(view),
-        status,
-        {"cache-control": "no-store", **(headers or {})},
-        media_type="application/json",
+        json.encode(view), status, {"cache-control": "no-store", **(headers or {})}, media_type="application/json"
     )
 
 

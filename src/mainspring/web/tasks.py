@@ -27,7 +27,7 @@ class Answered(Asked):
     """An answer: which of the forms, and what was filled in."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"answer": "ApproveExpense", "fields": {"comment": "as agreed"}}]},
+        json_schema_extra={"examples": [{"answer": "ApproveExpense", "fields": {"comment": "as agreed"}}]}
     )
 
     answer: str = Field(description="The name of the message type.", examples=["ApproveExpense"])

@@ -49,7 +49,7 @@ class Otherwise(Asked):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"what": "replace", "at": 4, "type": "CardDeclined", "message": {"order_id": "o-1"}}]
-        },
+        }
     )
 
     what: Literal["replace", "insert", "drop"]

@@ -91,7 +91,7 @@ class StreamWriter:
         self._line({"line": "end", "instances": self._instances, "events": self._events})
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Nothing to release."""
 
     def _line(self, document: dict[str, Any]) -> None:
         self._file.write(_encode(document) + b"\n")
@@ -145,6 +145,10 @@ class Cut(Struct, frozen=True):
     inside: bool = True
 
 
+_JSON: Final = ("body", "detail", "context")
+_SAME: Final = [name for name in EventRow.__struct_fields__ if name != "time_us"]
+"""What a line says by the same name as a row."""
+
 Item: TypeAlias = InstanceRow | EventRow | Cut
 
 _decode = json.Decoder(Line).decode
@@ -178,7 +182,7 @@ def _items(path: Path, file: IO[bytes], seal: Seal | None) -> Iterator[Item]:
         except UNREADABLE as error:
             if exported or not last[0]:
                 what = "is no line of an export or an archive"
-                raise OperationError(f"{path}, line {number},", f"{what} ({error})", "Export anew.") from error
+                raise OperationError(f"{path}, line {number},", f"{what} ({error})", "Export again.") from error
             yield Cut("its archived stream is cut short")
             continue
         match line.line:
@@ -199,13 +203,13 @@ def _items(path: Path, file: IO[bytes], seal: Seal | None) -> Iterator[Item]:
                 last = (line.workflow, line.instance, line.version)
                 yield from _event(line, seal)
     if exported and not ended:
-        raise OperationError(str(path), "is cut short: its last line is missing", "Export anew.")
+        raise OperationError(str(path), "is cut short: its last line is missing", "Export again.")
 
 
 def _check_head(path: Path, line: Line) -> None:
     if line.format != FORMAT or line.version != VERSION:
         found = f"{line.format or 'no format'} {line.version}"
-        raise OperationError(str(path), f"has {found}; this release reads {FORMAT} {VERSION}", "Export anew.")
+        raise OperationError(str(path), f"has {found}; this release reads {FORMAT} {VERSION}", "Export again.")
     if not line.payloads:
         raise OperationError(str(path), "was exported without its messages", "Export with --payloads.")
 
@@ -232,25 +236,7 @@ def _event(line: Line, seal: Seal | None) -> Iterator[Item]:
         yield Cut("a part of its stream was redacted", inside)
     elif line.gone is not None:
         yield Cut(f"a message of its stream is not there: {line.gone}", inside)
-    row = EventRow(
-        line.version,
-        line.event,
-        time_us_of(line.time),
-        line.type,
-        line.type_version,
-        _bytes(line.body),
-        _bytes(line.detail),
-        line.kind,
-        line.message_id,
-        line.cause,
-        _bytes(line.context),
-        line.actor,
-        line.state,
-        line.attempt,
-        line.duration_us,
-    )
+    values: dict[str, Any] = {name: getattr(line, name) for name in _SAME}
+    values |= {name: bytes(values[name]) or None for name in _JSON}
+    row = EventRow(**values, time_us=time_us_of(line.time))
     yield opened_event(Ref(line.workflow, line.instance), row, seal)
-
-
-def _bytes(value: Raw) -> bytes | None:
-    return bytes(value) or None
