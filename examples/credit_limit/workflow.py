@@ -1,6 +1,6 @@
 """Two workflows and the messages between them: an order that asks for credit, and a customer's credit that replies.
 
-The question carries no return address. A reply finds its way to whoever asked, so the customer's side serves any
+The question carries no return address. A reply finds its way to the instance that asked, so the customer's side serves any
 service that speaks these messages, and need not know that orders exist.
 """
 
@@ -233,7 +233,7 @@ class OrderOnCredit(Workflow[OrderInput, OrderState, OrderOutput]):
 class CustomerCredit(Workflow[CreditInput, CreditState, CreditOutput]):
     """One customer's credit. It lives as long as the customer does, so it never completes."""
 
-    # Asking about a customer whose limit nobody has set yet is no mistake: the answer is no.
+    # Asking about a customer whose limit is not set yet is no mistake: the answer is no.
     begins = SetCreditLimit | ReserveCredit
     initial_state = CreditLine()
 

@@ -141,7 +141,7 @@ class Order(Workflow[Input, State, Output]):
                 ]
             case StockShort(product, order_id, available), AwaitingStock():
                 return [Publish(OrderRejected(order_id, f"only {available} of {product} left")), Complete()]
-            # Should a reply come after all, nothing is owed: what nobody takes, the inventory gives up by itself.
+            # Should a reply come after all, nothing is owed: what is not taken, the inventory gives up by itself.
             case InventoryTimedOut(order_id), AwaitingStock():
                 return [Publish(OrderRejected(order_id, "the inventory did not reply")), Complete()]
             case OrderPacked(order_id, parcel), AwaitingPacking():

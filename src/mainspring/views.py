@@ -193,7 +193,8 @@ class Waiting(Struct, frozen=True):
 class Attempt(Struct, frozen=True):
     """A failed attempt at what an instance sent at a `position`. `worker` is the name of who made it.
 
-    `number` counts from 1, anew after a dead letter was retried. `began` is None where the call did not even begin.
+    `number` counts from 1, and from 1 again after a dead letter was retried. `began` is None where the call did not
+    even begin.
     """
 
     position: int

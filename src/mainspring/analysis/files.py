@@ -8,7 +8,7 @@ from tempfile import NamedTemporaryFile
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put a text in the place of a file, so that nobody ever sees a part of it."""
+    """Put a text in the place of a file, so that no reader ever sees a part of it."""
     with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
             file.write(text)

@@ -3,7 +3,7 @@
     here                          in each helper
     parts of the work  ───▶  load the app, read with its own connection, work  ───▶  an answer for each part
 
-A helper carries nothing out, and ends with whoever started it.
+A helper carries nothing out, and ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _help(load: Callable[[], Mainspring], work: Work[Any, Any], pipe: Connection
         # Not inside the loop: a module may run one of its own while it is imported.
         asyncio.run(_serve(load(), work, pipe))
     except (EOFError, BrokenPipeError):
-        return  # nobody gives any more
+        return  # there is no more work
     except Exception as error:  # noqa: BLE001  told to who waits for the answer
         pipe.send((told(error), None))
 

@@ -148,7 +148,7 @@ class OutlinePage(Struct, frozen=True):
     """Events, instance by instance in the order of their keys, each in the order of versions.
 
     A long stream goes on in the next page. `instances` are those whose first events are here, or in the pages that
-    follow. `resets` says of each Reset, by key and version, to which version it went back; None where nobody can tell.
+    follow. `resets` says of each Reset, by key and version, to which version it went back; None where it is not known.
     """
 
     instances: Sequence[InstanceRow]

@@ -44,7 +44,7 @@ async def operate(
     """
     store = store or internals.engine.store
     _check(action, where, per_second, to)
-    tell = on_progress or _nobody
+    tell = on_progress or _ignored
     keys = array("q")
     async for row in _found(store, where):
         keys.append(row.key)
@@ -130,5 +130,5 @@ def _check(action: str, where: InstanceFilter, per_second: float, to: int | None
         raise SettingError("per_second", per_second, "Use a positive number, such as 100.")
 
 
-def _nobody(_: BulkReport) -> None:
+def _ignored(_: BulkReport) -> None:
     """Ignore the report."""

@@ -214,7 +214,7 @@ class Instance(Generic[State, Result_co]):
     async def reset(self, position: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Go back to an earlier position, at the end of a step. The reset is recorded as an event.
 
-        Timers are set anew, and what was answered only behind that position is carried out again under its old id.
+        Timers are set again, and what was answered only behind that position is carried out again under its old id.
         """
         await self._internals.engine.operations.reset(self._ref, position, checked_reason(reason), checked_actor(actor))
 

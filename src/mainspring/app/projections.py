@@ -1,4 +1,4 @@
-"""Read models: how they are declared, read, watched and filled anew."""
+"""Read models: how they are declared, read, watched and rebuilt."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Projections:
 
 
 class ProjectionHandle:
-    """One projection: its documents, its lag, and how to fill it anew."""
+    """One projection: its documents, its lag, and how to rebuild it."""
 
     def __init__(self, internals: Internals, name: str) -> None:
         self._internals = internals

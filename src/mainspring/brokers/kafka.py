@@ -48,7 +48,7 @@ class KafkaBroker:
     """A broker by the addresses of some servers of a Kafka cluster: `kafka://host:9092,another:9092`.
 
     `cluster` is a name that stands in the ids of messages which have none of their own: needed where two clusters, or
-    a topic that was made anew, could give two messages the same topic, partition and offset.
+    a recreated topic, could give two messages the same topic, partition and offset.
     `session_seconds` is how long a consumer that does not answer is waited for before its partitions go to others.
     `connect` is handed to aiokafka's consumers and producer alike (`{"security_protocol": "SASL_SSL", …}`), `consumer`
     and `producer` to one of them (`{"compression_type": "zstd"}`); what the guarantees rest on cannot be changed so.

@@ -145,7 +145,7 @@ class KafkaSubscription:
         await stopped(self._consumer)
 
     def assigned(self) -> None:
-        """Begin anew with the partitions that are assigned now."""
+        """Start over with the partitions that are assigned now."""
         self.forget()
         self._assigned.set()
 

@@ -82,7 +82,7 @@ class NatsBroker:
         self._held: WeakSet[Turn] = WeakSet()
 
     async def open(self) -> None:
-        """Have nothing to prepare: it connects when it is used."""
+        """Nothing to prepare: it connects on first use."""
 
     async def close(self) -> None:
         for turn in self._held:
@@ -111,7 +111,7 @@ class NatsBroker:
             ),
         )
         created = (await js.stream_info(stream)).created
-        # A stream that was deleted and made anew begins to count anew.
+        # A stream that was deleted and recreated counts from the start.
         prefix = f"nats:{stream}" if created is None else f"nats:{stream}@{created:%Y%m%dT%H%M%S.%f}"
         turn = Turn(await self._turns(), consumer_of(stream, consumer), self._owner, self._takeover_seconds)
         self._held.add(turn)

@@ -69,7 +69,7 @@ class Outgoing(Struct, frozen=True, gc=False):
 class Subscription(Protocol):
     """A place in a group of consumers. One task uses it at a time.
 
-    Any verb may raise when the broker is in trouble. Its user then closes it and subscribes anew, after a while.
+    Any verb may raise when the broker is in trouble. Its user then closes it and subscribes again, after a while.
     """
 
     async def receive(self, limit: int, wait_seconds: float) -> list[Delivery]:

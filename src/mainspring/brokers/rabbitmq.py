@@ -88,7 +88,7 @@ class RabbitBroker:
         return f"RabbitBroker({str(shown.with_query(None))!r})"
 
     async def open(self) -> None:
-        """Have nothing to prepare: it connects when it is used."""
+        """Nothing to prepare: it connects on first use."""
 
     async def close(self) -> None:
         for subscription in tuple(self._subscriptions):
@@ -202,7 +202,7 @@ class RabbitBroker:
             return await found.get_underlay_channel()
 
     async def _there(self, connection: AbstractConnection, address: str, exchange: str) -> None:
-        """See to it that messages can go there: what a missing exchange gets, costs the whole connection."""
+        """Make sure that messages can go there: publishing to a missing exchange closes the whole connection."""
         if exchange:
             if exchange not in self._exchanges:
                 await self._exchange(connection, exchange)

@@ -88,7 +88,7 @@ class RedisBroker:
         self._subscriptions: WeakSet[RedisSubscription] = WeakSet()
 
     async def open(self) -> None:
-        """Have nothing to prepare: it connects when it is used."""
+        """Nothing to prepare: it connects on first use."""
 
     async def close(self) -> None:
         for subscription in self._subscriptions:

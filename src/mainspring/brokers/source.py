@@ -130,13 +130,13 @@ class BrokerSource:
     # ---- life
 
     def start(self) -> None:
-        """Begin to take."""
+        """Start consuming."""
         self._arrivals = Arrivals(self._app, self.options.types)
         self._ending, self._look_at = False, 0.0
         self._task = asyncio.create_task(self._run(), name=f"mainspring-source-{self.name}")
 
     async def stop(self) -> None:
-        """Take no more: finish the batch that is under way, or give it back, and leave."""
+        """Stop: finish the current batch, or give it back, and leave."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -153,7 +153,7 @@ class BrokerSource:
 
     @property
     def figures(self) -> SourceFigures:
-        """How it does, without its lag."""
+        """Its figures, without its lag."""
         return SourceFigures(
             self.name,
             self._broker_name,
@@ -275,7 +275,7 @@ class BrokerSource:
                 self._called.clear()
 
     async def _take(self, subscription: Subscription, deliveries: list[Delivery]) -> None:
-        """See a batch through: accepted or kept, durably, and then acknowledged."""
+        """Process a batch: accept or keep it durably, then acknowledge it."""
         taking = asyncio.ensure_future(self._accepted(deliveries))
         try:
             while not taking.done():
@@ -433,5 +433,5 @@ def _is_doubtful(outcome: str | Exception) -> bool:
 
 
 def _renew(pending: Pending) -> None:
-    """Let an input that failed be submitted once more, as if it had just come."""
+    """Have a failed input submitted again, as if it had just come."""
     pending.answer, pending.conflicts = None, 0

@@ -90,7 +90,7 @@ class SqsBroker:
         return f"SqsBroker({f'sqs://{self._region}{endpoint}'!r})"
 
     async def open(self) -> None:
-        """Have nothing to prepare: it connects when it is used."""
+        """Nothing to prepare: it connects on first use."""
 
     async def close(self) -> None:
         for subscription in tuple(self._subscriptions):
@@ -223,7 +223,7 @@ def _entry(index: int, message: Outgoing) -> dict[str, Any]:
 
 
 def _bytes(entry: Mapping[str, Any]) -> int:
-    """Return how much of SQS's limit a message takes: its body, and its attributes with names and types."""
+    """Return how many bytes of SQS's limit a message takes: its body, and its attributes with names and types."""
     attributes = entry["MessageAttributes"].items()
     beside = sum(len(name) + len(value["DataType"]) + len(value["StringValue"]) for name, value in attributes)
     return len(entry["MessageBody"].encode()) + beside

@@ -63,7 +63,7 @@ class SqsClient:
         return failed
 
     def close(self) -> None:
-        """Let the connections go. Calls that are under way end by themselves."""
+        """Close the connections. Calls that are running end by themselves."""
         self._threads.shutdown(wait=False)
         if self._client is not None:
             with going_on("closing the connections to SQS"):

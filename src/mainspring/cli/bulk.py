@@ -38,7 +38,7 @@ SHOWN = 10
     metavar="N",
     help="The position of the stream to reset to, or the version of the workflow to migrate to.",
 )
-@click.option("--dry-run", is_flag=True, help="Only count them; before migrate, also tell which could not and why.")
+@click.option("--dry-run", is_flag=True, help="Only count them; before migrate, also show which could not and why.")
 @click.option("--yes", is_flag=True, help="Do not ask first.")
 @actor_option
 @json_option

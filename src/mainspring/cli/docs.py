@@ -32,7 +32,7 @@ from mainspring.engine.registry import WorkflowEntry, is_internal
 )
 @click.option("--format", type=click.Choice(["md", "html"]), default="md", show_default=True, help="How it is written.")
 @click.option("--history", is_flag=True, help="With what instances did: counts, times, and stories of some that ended.")
-@click.option("--payloads", is_flag=True, help="Tell the stories with the contents of their messages, not only types.")
+@click.option("--payloads", is_flag=True, help="Show in the stories the contents of messages, not only their types.")
 @json_option
 @app_argument
 @app_option

@@ -94,7 +94,7 @@ def doctor(as_json: bool, address: str | None) -> int:
     health = Health(versions())
     health.findings += version_findings()
     if address is None:
-        health.findings.append(note("No app was looked at", "Name one with --app module:app."))
+        health.findings.append(note("No app was checked", "Name one with --app module:app."))
     else:
         health.app = address
         _examine(health, address)
@@ -152,7 +152,7 @@ def _examine(health: Health, address: str) -> None:
             with_app(address, lambda app: _look(health, app), LOOK_SECONDS)
     except (MainspringError, TimeoutError) as error:
         why = one_line(str(error)) or f"it takes more than {LOOK_SECONDS:g} s"
-        health.findings.append(problem(f"{address} cannot be looked at: {why}", "See above."))
+        health.findings.append(problem(f"{address} cannot be read: {why}", "See above."))
 
 
 async def _examined(app: Mainspring) -> Examination:
@@ -199,7 +199,7 @@ def _pause_finding(info: PauseInfo) -> Finding:
 
 
 async def _waits_for_pauses(store: Store, paused: list[PauseInfo]) -> bool:
-    """Return True if all that is due, as far as it is looked at, waits for what is paused."""
+    """Return True if all that is due, as far as it was read, waits for what is paused."""
     now_us, whats = store.now_us(), {info.what for info in paused}
     outputs = await store.outputs(None, timers=False, limit=COMMANDS_COUNTED)
     due = [claim for claim in (*outputs, *await store.timers(COMMANDS_COUNTED)) if claim.due_us <= now_us]
@@ -260,14 +260,14 @@ def projection_findings(status: ProjectionStatus) -> list[Finding]:
     found: list[Finding] = []
     if status.left is not None:
         what = f"The projection {status.name} waits in a worker for one of a newer release: {one_line(status.left)}"
-        found.append(note(what, "Nothing is to be done while one runs: it goes on with the others."))
+        found.append(note(what, "There is nothing to do while one runs: it continues with the others."))
     for lag in (status.live, status.building):
         if lag is None:
             continue
         what = f"The projection {status.name}, generation {lag.generation},"
         if lag.error is not None:
             holds = " Until then, what has ended since is not purged." if status.declared and lag is status.live else ""
-            fix = f"Mend its code or that event's cause; it goes on by itself.{holds}"
+            fix = f"Mend its code or that event's cause; it continues by itself.{holds}"
             found.append(problem(f"{what} is stopped: {one_line(lag.error)}", fix))
         elif lag.events and lag.seconds > LATE.total_seconds() and status.declared:
             fix = "Start a worker that has it, or more of them."

@@ -48,7 +48,7 @@ COMMANDS: Final = {
         "Understand", "stats", "Show figures of workflows: throughput, durations, failures, paths and costs."
     ),
     "stuck": Listed("Understand", "stuck", "List instances that seem stuck, and why."),
-    "what-if": Listed("Understand", "what_if", "Tell what would go otherwise if today's code had run all along."),
+    "what-if": Listed("Understand", "what_if", "Show what would go otherwise if today's code had run all along."),
     "export": Listed("Understand", "export", "Write streams to a file: as JSON lines, or for process mining tools."),
     "replay": Listed(
         "Understand", "replay", "Walk through a stream: what every event made of the state, and the case."
@@ -66,13 +66,13 @@ COMMANDS: Final = {
     "suspend": Listed("Act", "operate", "Stop an instance from taking inputs; they queue."),
     "resume": Listed("Act", "operate", "Let a suspended instance take inputs again."),
     "retry": Listed("Act", "operate", "Take the input that failed once more, after the cause was mended."),
-    "skip": Listed("Act", "operate", "Pass over the input that failed, and go on."),
+    "skip": Listed("Act", "operate", "Pass over the input that failed, and continue."),
     "cancel": Listed("Act", "operate", "End an instance from outside, and undo what it did."),
     "terminate": Listed("Act", "operate", "End an instance from outside at once, and undo nothing."),
     "reset": Listed(
         "Act", "operate", "Let an instance go back to an earlier position, as a new branch of its history."
     ),
-    "migrate": Listed("Act", "operate", "Let an instance go on under another version of its workflow."),
+    "migrate": Listed("Act", "operate", "Let an instance continue under another version of its workflow."),
     "bulk": Listed(
         "Act", "bulk", "Suspend, resume, retry, skip, cancel, terminate, reset or migrate many, found by a filter."
     ),
@@ -100,7 +100,7 @@ Environment:
   {app}    the app, where --app does not name one
   MAINSPRING_ACTOR  who acts, where --actor does not say; not of send
   MAINSPRING_STUDIO_TOKENS  tokens for studio, NAME:ROLE:SECRET
-  MAINSPRING_TELEMETRY      what to tell: traces,metrics,meter,logs
+  MAINSPRING_TELEMETRY      what to report: traces,metrics,meter,logs
   MAINSPRING_METRICS_TOKEN  what Prometheus has to show beyond loopback
   {debug}  1 shows errors with their tracebacks
   NO_COLOR          any value: no colours

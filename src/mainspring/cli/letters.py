@@ -46,14 +46,7 @@ async def list_letters(app: Mainspring, limit: int, after: int, as_json: bool) -
         write_table(
             ("id", "instance", "message", "time (UTC)", "attempts", "reason"),
             [
-                (
-                    str(letter.id),
-                    letter.instance,
-                    letter.type,
-                    clock(letter.time),
-                    str(letter.attempts),
-                    letter.reason,
-                )
+                (str(letter.id), letter.instance, letter.type, clock(letter.time), str(letter.attempts), letter.reason)
                 for letter in letters
             ],
         )

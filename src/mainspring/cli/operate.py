@@ -71,7 +71,7 @@ async def retry(instance: Instance[Any, Any], actor: str | None) -> None:
 
 @_operation("mainspring skip OrderFulfilment/o-1 --actor ann")
 async def skip(instance: Instance[Any, Any], actor: str | None) -> None:
-    """Pass over the input that failed, and go on.
+    """Pass over the input that failed, and continue.
 
     The stream keeps the input as Skipped; no decision is made on it. A first input, with which the stream would have
     begun, becomes a dead letter. Where a compensation failed, that one counts as done by hand, and the rest is undone.
@@ -116,8 +116,8 @@ async def terminate(instance: Instance[Any, Any], reason: str, actor: str | None
 async def reset(instance: Instance[Any, Any], version: int, reason: str, actor: str | None) -> None:
     """Let an instance go back to an earlier position, as a new branch of its history.
 
-    Nothing is removed from the stream: what is behind that position does not count any more. Timers are set anew, and a
-    command that was answered only behind it is carried out again, under its old id.
+    Nothing is removed from the stream: what is behind that position does not count any more. Timers are set again, and
+    a command that was answered only behind it is carried out again, under its old id.
     """
     await instance.reset(version, reason, actor=actor)
 
@@ -130,13 +130,13 @@ async def reset(instance: Instance[Any, Any], version: int, reason: str, actor: 
             type=click.IntRange(1),
             required=True,
             metavar="WORKFLOW_VERSION",
-            help="The version of the workflow to go on under.",
+            help="The version of the workflow to continue under.",
         ),
-        click.option("--dry-run", is_flag=True, help="Only tell whether it could."),
+        click.option("--dry-run", is_flag=True, help="Only say whether it could."),
     ],
 )
 async def migrate(instance: Instance[Any, Any], to: int, dry_run: bool, actor: str | None) -> None:
-    """Let an instance go on under another version of its workflow.
+    """Let an instance continue under another version of its workflow.
 
     The whole stream is folded by that version first. If that fails, or if something waits that it does not take, the
     reason is printed and nothing is changed.

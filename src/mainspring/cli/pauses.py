@@ -71,7 +71,7 @@ async def pause(app: Mainspring, what: str, reason: str, actor: str | None, as_j
 @json_option
 @connected
 async def resume(app: Mainspring, what: str, actor: str | None, as_json: bool) -> None:
-    """Let a handler or a workflow that was paused go on, with what has waited."""
+    """Resume a handler or a workflow that was paused, with what has waited."""
     if not await app.pauses.resume(what, actor=actor):
         click.echo(f"{visible(what)} was not paused.", err=True)
     await _write_paused(app, as_json)

@@ -1,4 +1,4 @@
-"""Read models: how far they are, and filling them anew."""
+"""Read models: how far they are, and rebuilding them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def projections() -> None:
 @json_option
 @connected
 async def list_projections(app: Mainspring, as_json: bool) -> None:
-    """List read models, and how far each is behind."""
+    """List read models, with the lag of each."""
     found = await app.projections.list()
     if as_json:
         write_lines(found)

@@ -1,4 +1,4 @@
-"""Purging: what ended long ago goes, with a look at it first."""
+"""Purging: ended instances are removed, after a preview."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Line:
         self._shown = False
 
     def show(self, report: PurgeReport) -> None:
-        """Write the line anew."""
+        """Write the line again."""
         if sys.stderr.isatty():
             click.echo(f"\r{_told(report)}\x1b[K", nl=False, err=True)
             self._shown = True

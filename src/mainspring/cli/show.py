@@ -240,7 +240,7 @@ def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLett
     if letters:
         told = ", ".join(f"{letter.id} ({visible(letter.type)})" for letter in letters[:LETTERS_NAMED])
         click.echo(f"What failed is a dead letter: {told}. Mend the cause, then `mainspring dead-letters retry` it:")
-        click.echo(f"with the last of them the instance goes on. If not, {command('resume', identity)} lets it.")
+        click.echo(f"with the last of them the instance continues. If not, {command('resume', identity)} lets it.")
     elif waiting.inbox and input_failed:
         first = waiting.inbox[0]
         again, past = command("retry", identity), command("skip", identity)

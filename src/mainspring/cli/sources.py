@@ -56,7 +56,7 @@ async def pause(app: Mainspring, name: str, reason: str, actor: str | None, as_j
 @json_option
 @connected
 async def resume(app: Mainspring, name: str, as_json: bool) -> None:
-    """Let a source that was paused go on."""
+    """Resume a source that was paused."""
     source = _source(app, name)
     await source.resume()
     await _write_status(source, as_json)

@@ -83,14 +83,14 @@ def _operation(name: str, example: str) -> Callable[[Callable[..., Awaitable[Non
 @actor_option
 @roles_option
 async def claim_task(app: Mainspring, id: str, actor: str, roles: tuple[str, ...], as_json: bool) -> None:
-    """Take a task, so that nobody else can."""
+    """Take a task, so that no one else can."""
     _write_holder(await app.tasks.claim(id, actor=actor, roles=roles), as_json)
 
 
 @_operation("release", "mainspring tasks release Expenses/e-1/3")
 @click.argument("id")
 async def release_task(app: Mainspring, id: str, as_json: bool) -> None:
-    """Give a task back to all who were asked, whoever holds it."""
+    """Give a task back to all who were asked, also one that another person holds."""
     _write_holder(await app.tasks.release(id), as_json)
 
 
@@ -107,7 +107,7 @@ async def delegate_task(app: Mainspring, id: str, to: str, as_json: bool) -> Non
 @click.option("-n", "count", type=click.IntRange(1, MOST_PICKED), default=1, show_default=True, help="So many.")
 @actor_option
 async def pick_tasks(app: Mainspring, role: str, count: int, actor: str, as_json: bool) -> None:
-    """Take the next tasks of a role that nobody holds."""
+    """Take the next unclaimed tasks of a role."""
     _write(await app.tasks.pick(role, count, actor=actor), as_json)
 
 

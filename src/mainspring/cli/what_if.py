@@ -74,7 +74,7 @@ def what_if(
     as_json: bool,
     address: str,
 ) -> int:
-    """Tell what would go otherwise if today's code had run all along.
+    """Show what would go otherwise if today's code had run all along.
 
     Every recorded input is decided once more in the state in which it was taken, and every event is folded; nothing is
     carried out and nothing is written. Of most states a stream has the name alone: --against compares the whole of

@@ -16,7 +16,7 @@ def shown(value: object, limit: int = SHOWN_CHARACTERS) -> str:
     """
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001  the error that is being told matters more than a value that cannot be shown
+    except Exception:  # noqa: BLE001  the error that is being reported matters more than a value that cannot be shown
         return f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 

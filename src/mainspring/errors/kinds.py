@@ -36,7 +36,7 @@ _RULES: Final = re.compile(
     rf"\.(?=\n  message: |$|{re.escape(UNTOLD)})"
 )
 CANDIDATES: Final = 8
-"""So many words of a text are looked at that could be a class: an author's text may have thousands of them."""
+"""How many words of a text are checked for a class name: an author's text may have thousands of them."""
 _classes: Final[set[str]] = set()
 
 

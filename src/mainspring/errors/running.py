@@ -102,25 +102,23 @@ class InstanceFailedError(MainspringError):
     """The instance whose result is awaited did not complete: it failed, or was cancelled or terminated.
 
     >>> str(InstanceFailedError("OrderFulfilment/o-1", "failed", "out of stock"))
-    'OrderFulfilment/o-1 has failed: out of stock. Read its stream to see how it came to that.'
+    'OrderFulfilment/o-1 has failed: out of stock. Read its stream to see why.'
     """
 
     def __init__(self, instance: str, status: str, reason: str | None) -> None:
         self.instance = instance
         self.status = status
         self.reason = reason
-        super().__init__(
-            f"{instance} has {status}: {reason or 'no reason given'}. Read its stream to see how it came to that."
-        )
+        super().__init__(f"{instance} has {status}: {reason or 'no reason given'}. Read its stream to see why.")
 
 
 class InstanceSuspendedError(MainspringError):
     """The instance whose result or reply is awaited is suspended: it waits for an operator, and so would its caller.
 
     >>> str(InstanceSuspendedError("OrderFulfilment/o-1", "KeyError: 'price'"))
-    "OrderFulfilment/o-1 is suspended: KeyError: 'price'. Mend the cause and resume it; it goes on from there."
+    "OrderFulfilment/o-1 is suspended: KeyError: 'price'. Mend the cause and resume it; it continues from there."
     >>> str(InstanceSuspendedError("OrderFulfilment/o-1", "ChargeCard failed for good: TimeoutError")).split(". ")[1]
-    'Mend the cause and retry its dead letter; it goes on from there.'
+    'Mend the cause and retry its dead letter; it continues from there.'
     """
 
     def __init__(self, instance: str, error: str | None) -> None:
@@ -130,14 +128,14 @@ class InstanceSuspendedError(MainspringError):
         # A command's type stands before it: to resume alone would let it wait for what has failed.
         command, failed, _ = (error or "").partition(" failed for good: ")
         how = "retry its dead letter" if failed and " " not in command else "resume it"
-        super().__init__(f"{what}. Mend the cause and {how}; it goes on from there.")
+        super().__init__(f"{what}. Mend the cause and {how}; it continues from there.")
 
 
 class NoReplyError(MainspringError):
     """A reply that is awaited does not come: the instance that was asked has ended, and has not replied.
 
     >>> str(NoReplyError("Quotes/q-1", "m-7", "completed"))
-    "Quotes/q-1 has completed and does not reply to 'm-7'. Read its stream, or ask an instance that goes on."
+    "Quotes/q-1 has completed and does not reply to 'm-7'. Read its stream, or ask one that is still running."
     """
 
     def __init__(self, instance: str, request: str, status: str) -> None:
@@ -146,7 +144,7 @@ class NoReplyError(MainspringError):
         self.status = status
         super().__init__(
             f"{instance} has {status} and does not reply to {shown(request, 200)}. "
-            "Read its stream, or ask an instance that goes on."
+            "Read its stream, or ask one that is still running."
         )
 
 
@@ -207,14 +205,14 @@ class WaitTimeoutError(MainspringError, TimeoutError):
     def __init__(self, what: str, seconds: float, status: str) -> None:
         self.what = what
         self.seconds = seconds
-        super().__init__(f"Waited {seconds:g} s for {what}; {status}. Wait longer, or look at its stream.")
+        super().__init__(f"Waited {seconds:g} s for {what}; {status}. Wait longer, or read its stream.")
 
 
 class OperationError(MainspringError):
     """An operator asked for something that makes no sense in the instance's present status.
 
-    >>> str(OperationError("OrderFulfilment/o-1", "cannot be resumed: it is running", "Nothing is to be done."))
-    'OrderFulfilment/o-1 cannot be resumed: it is running. Nothing is to be done.'
+    >>> str(OperationError("OrderFulfilment/o-1", "cannot be resumed: it is running", "There is nothing to do."))
+    'OrderFulfilment/o-1 cannot be resumed: it is running. There is nothing to do.'
     """
 
     def __init__(self, instance: str, problem: str, fix: str) -> None:
@@ -276,7 +274,7 @@ class TaskRefusedError(MainspringError):
         who = actor or "no person"
         problem, fix = {
             "answered": ("has been answered before", "Look at its outcome."),
-            "closed": ("is closed: the workflow has moved on", "Nothing is to be done."),
+            "closed": ("is closed: the workflow has moved on", "There is nothing to do."),
             "missing": ("does not exist", "List tasks to see which exist."),
             "not asked": (f"was not asked of {who}, nor of a role of theirs", "Let it be delegated first."),
             "excluded": (f"may not be done by {who}: another person has to check it", "Delegate it to another person."),
@@ -304,10 +302,7 @@ class NotFromOutsideError(MainspringError):
         problem, fix = {
             "answer": ("it answers a task, which knows who may", "Answer the task; or name"),
             "unread": ("its code does not show which inputs answer its tasks, so this may be one", "Name"),
-            "engine": (
-                "only the engine knows what became of what it sent, or of time",
-                "Leave that to it; or name",
-            ),
+            "engine": ("only the engine knows what became of what it sent, or of time", "Leave that to it; or name"),
         }.get(reason, ("its `from_outside` does not name it", "Let the app's own code send it; or name"))
         super().__init__(
             f"{workflow} does not take {name} from outside: {problem}. {fix} {name} in the workflow's `from_outside`, "

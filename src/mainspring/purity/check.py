@@ -80,7 +80,7 @@ class _Task(Struct, frozen=True):
 
 
 class _Reading:
-    """Reads functions until none is left that was not read yet."""
+    """Reads functions until all that are reached have been read."""
 
     def __init__(self, cls: type[Workflow[Any, Any, Any]], workflow: object) -> None:
         self._workflow = workflow
@@ -94,14 +94,14 @@ class _Reading:
         self._found: set[Finding] = set()
 
     def add(self, function: Any, self_value: Any, owners: frozenset[tuple[str, Owner]]) -> None:
-        """Put a function on the list, once for each way to call it."""
+        """Add a function to the list, once for each way to call it."""
         task = _Task(inspect.unwrap(function), self_value, owners)
         if isinstance(task.function, FunctionType) and task.key not in self._seen and len(self._seen) < FUNCTIONS_READ:
             self._seen.add(task.key)
             self._tasks.append(task)
 
     def findings(self) -> list[Finding]:
-        """Read all that is on the list and what comes onto it, and return the findings in order."""
+        """Read everything on the list, which grows meanwhile, and return the findings in order."""
         while self._tasks:
             self._read(self._tasks.popleft())
         return sorted(self._found)
@@ -126,7 +126,7 @@ class _Reading:
         self._found.add(Finding(function.__code__.co_filename, line, where, rule, what, FIXES[rule]))
 
     def _follow(self, node: ast.expr, call: ast.Call | None, reader: Reader) -> None:
-        """Put on the list what a call, or a property behind an attribute, would run."""
+        """Add to the list what a call, or a property behind an attribute, would run."""
         value = reader.names.value(node)
         if call is None:
             self._follow_property(node, reader)
@@ -173,7 +173,7 @@ class _Reading:
             self._follow_defaults(cls, call, reader)
 
     def _follow_defaults(self, cls: type[Any], call: ast.Call, reader: Reader) -> None:
-        """Look at the factories of the fields that a call leaves to their defaults."""
+        """Follow the default factories of the fields that a call leaves out."""
         given = {keyword.arg for keyword in call.keywords}
         for field in [f for f in fields(cls) if f.init][len(call.args) :]:
             if field.name in given or field.default_factory is NO_FACTORY:

@@ -52,7 +52,7 @@ _SEEDED_HERE: Final[CodeType] = random.Random.__init__.__code__
 def purity_guard(where: str) -> PurityGuard:
     """Return a context manager under which an impure call raises ImpureCallError. `where` names the code in it.
 
-    Guards nest, and a profiler that was running goes on afterwards. An author's own `except Exception` does not hide
+    Guards nest, and a profiler that was running resumes afterwards. An author's own `except Exception` does not hide
     what was caught: it is raised again at the end. A `random.Random(seed)` made under the guard is pure, and allowed.
 
     >>> import time
@@ -178,7 +178,7 @@ def _name(frame: FrameType) -> str:
 
 
 def _resume(profiler: Any) -> None:
-    """Let a profiler that was running go on. One written in C is not a function, and is started by its own method."""
+    """Resume a profiler that was running. One written in C is not a function, and is started by its own method."""
     if profiler is None or callable(profiler):
         sys.setprofile(profiler)
     else:

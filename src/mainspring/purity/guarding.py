@@ -1,4 +1,4 @@
-"""Workflows that are only asked: copies whose decide and evolve can do nothing but decide and evolve.
+"""Guarded workflows: copies whose decide and evolve have no access to clock, randomness or I/O.
 
 The purity guard makes a call some fifty times slower. So where many streams are walked it watches the first steps in
 which a message meets a state, and all of them once one was caught: Watch.
@@ -94,7 +94,7 @@ class Watch:
         self._left: dict[tuple[str, type[Any], type[Any]], int] = {}
 
     def guard(self, workflow: str, message: type[Any], state: type[Any]) -> AbstractContextManager[None] | None:
-        """Return what the next step is to run under, if it is one of those that are watched."""
+        """Return the guard for the next step, None if that step is not watched."""
         pair = (workflow, message, state)
         left = self._left.get(pair, STEPS_WATCHED)
         if not left:
@@ -104,5 +104,5 @@ class Watch:
         return purity_guard(workflow)
 
     def caught(self, workflow: str, message: type[Any], state: type[Any]) -> None:
-        """Guard such steps from now on, every one."""
+        """Guard every such step from now on."""
         self._left[workflow, message, state] = -1

@@ -70,7 +70,7 @@ class Owners:
                 return "own"
 
     def bind(self, target: ast.expr, value: ast.expr, names: Names) -> None:
-        """Let a target stand for a value."""
+        """Bind a target to a value."""
         match target, value:
             case ((ast.Tuple(elts=targets) | ast.List(elts=targets)), ast.Tuple(elts=values)) if len(targets) == len(
                 values

@@ -50,11 +50,11 @@ class Sets:
         self._held |= other._held
 
     def hold(self, name: str) -> None:
-        """Let a name stand for a set from here on."""
+        """Mark a name as a set from here on."""
         self._held.add(name)
 
     def drop(self, name: str) -> None:
-        """Let a name stand for something else from here on."""
+        """Mark a name as no set from here on."""
         self._held.discard(name)
 
     def hold_parameters(self, arguments: ast.arguments) -> None:

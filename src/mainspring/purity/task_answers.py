@@ -1,6 +1,6 @@
 """Which inputs answer a workflow's tasks, as its code says: without running it, and without a row to look at.
 
-All that its methods, messages and states lead to is looked through: an Ask that is there already says what answers it,
+All that its methods, messages and states lead to is searched: an Ask that is there already says what answers it,
 and where a function makes one, what stands there as its `answer` is read.
 """
 
@@ -35,7 +35,7 @@ _PLAIN: Final = frozenset({str, int, float, complex, bool, bytes, NoneType, Code
 
 
 class _UnreadError(Exception):
-    """Something leads to where this cannot look."""
+    """Something leads to code that cannot be read."""
 
 
 def answers_in(cls: type[Workflow[Any, Any, Any]]) -> frozenset[type[Any]] | None:
@@ -263,7 +263,7 @@ class _Asks(ast.NodeVisitor):
             self.visit(part)
 
     def _value(self, node: ast.expr) -> Any:
-        """Return what an expression stands for; what stands for another may raise anything when it is looked at."""
+        """Return what an expression stands for; a proxy may raise anything when it is touched."""
         try:
             return self._names.value(node)
         except Exception:  # noqa: BLE001  as above: it is no type, and so no answer

@@ -55,7 +55,7 @@ class Webhooks:
         self._allowed = AllowList(allow)
         given = (secrets,) if isinstance(secrets, str) else tuple(secrets)
         if not given:
-            raise SettingError("secrets", given, "Give one: who is called must be able to tell that it is you.")
+            raise SettingError("secrets", given, "Give one: the receiver must be able to verify that it is you.")
         self._caller = Caller(given, headers)
         self._source = source
         self._resource = f"mainspring.remote:{name}"

@@ -15,7 +15,7 @@ from mainspring.sealing.seals import ERASED, About
 
 KEYS_CACHED: Final = 10_000
 RENEWALS_KEPT: Final = 100_000
-"""Of so many renewed keys it is known when they were met. One that was forgotten is met anew, which costs a reading."""
+"""How many renewed keys are remembered with the time they were first met. A forgotten one costs a read."""
 _MARK: Final = b"\x02"
 _NONCE_BYTES: Final = 12
 

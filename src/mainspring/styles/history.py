@@ -51,7 +51,7 @@ _NO_MORE: Final = "DoNotRetryError: "
 
 _UNHEEDED: Final = (
     "Nothing is under way any more, and it would wait for ever: give decide a case for TaskFailed, "
-    "return [WaitForEvent(…)] there if it waits for somebody outside"
+    "return [WaitForEvent(…)] there if it waits for something outside"
 )
 
 

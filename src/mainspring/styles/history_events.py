@@ -77,7 +77,7 @@ class History(Sequence[HistoryEvent]):
         log = _Log()
         for event in events:
             log.append(event, 0)
-        # Frozen for everybody else.
+        # Frozen for all other code.
         vars(self).update(_log=log, _length=len(log.events), _last=None)
 
     def __getattr__(self, name: str) -> Any:

@@ -150,7 +150,7 @@ class StartTimer(_Word, frozen=True):
 
 
 class WaitForEvent(_Word, frozen=True):
-    """Command: nothing to do but wait for somebody outside. Behind a failed task it says that this is meant."""
+    """Command: only wait for something from outside. Behind a failed task it says that this is meant."""
 
     event_name: str
 

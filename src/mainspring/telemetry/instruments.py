@@ -70,7 +70,7 @@ class Counter:
         self.values: dict[Labels, int] = {}
 
     def add(self, labels: Labels = (), count: int = 1) -> None:
-        """Count so many more."""
+        """Add to the count."""
         known = self.values.get(labels)
         if known is None:
             labels = within_series(labels, len(self.values))
@@ -78,7 +78,7 @@ class Counter:
         self.values[labels] = known + count
 
     def read(self) -> list[tuple[Labels, float]]:
-        """Return what it stands at; from any thread."""
+        """Return its values; from any thread."""
         return list(self.values.items())
 
 
@@ -98,7 +98,7 @@ class Gauge:
         self._values: dict[Labels, float] = {}
 
     def set(self, values: Mapping[Labels, float]) -> None:
-        """Say how much there is of everything; what is not named is not there any more."""
+        """Set all series; those that are not named are removed."""
         bounded: dict[Labels, float] = {}
         for labels, value in values.items():
             kept = within_series(labels, len(bounded))
@@ -106,7 +106,7 @@ class Gauge:
         self._values = bounded
 
     def read(self) -> list[tuple[Labels, float]]:
-        """Return what it stands at; from any thread."""
+        """Return its values; from any thread."""
         return list(self._values.items())
 
 
@@ -144,7 +144,7 @@ class Histogram:
         self.record: Record | None = None
 
     def observe(self, value: float, labels: Labels = ()) -> None:
-        """Take a value in."""
+        """Record a value."""
         cell = self.cells.get(labels) or self._cell(labels)
         cell.counts[bisect_left(self.bounds, value)] += 1
         cell.sum += value

@@ -1,4 +1,4 @@
-"""What is kept of something under way while it is observed."""
+"""What is kept of a running operation while it is observed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Observed:
-    """Something under way: since when, its span, and the trace that what comes of it carries on.
+    """A running operation: its start, its span, and the trace that what comes of it carries on.
 
     >>> Observed(0, None, None).trace is None
     True

@@ -25,12 +25,12 @@ class InstrumentsCollector(Collector):
         self._instruments = instruments
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what they stand at."""
+        """Yield their current values."""
         for instrument in self._instruments:
             yield _metric(instrument)
 
     def describe(self) -> list[Metric]:
-        """Say nothing when it is registered: gauges may have to be looked at first."""
+        """Yield nothing at registration: gauges may have to be measured first."""
         return []
 
 

@@ -95,7 +95,7 @@ MAINSPRING_METRICS_TOKEN, which a scraper has to show; or stay on 127.0.0.1.
         """Those of them who have not asked yet, the longest first."""
 
     def prepare(self) -> None:
-        """It needs nothing: any app can have it among its services."""
+        """Nothing to prepare: any app can have it among its services."""
 
     async def start(self) -> None:
         """Begin."""

@@ -1,4 +1,4 @@
-"""A rehearsal that looks at every call of route, decide and evolve: is it pure, and does it say the same again?"""
+"""A rehearsal that checks every call of route, decide and evolve: is it pure and deterministic?"""
 
 from __future__ import annotations
 

@@ -99,13 +99,7 @@ class Given(Generic[In, State, Out]):
             return When(workflow, came, before, error=error)
         undone = [entry.event.message for entry in rehearsal.entries[version:] if isinstance(entry.event, Compensated)]
         return When(
-            workflow,
-            came,
-            before,
-            decisions=rehearsal.decisions,
-            events=taken.events,
-            state=taken.state,
-            undone=undone,
+            workflow, came, before, decisions=rehearsal.decisions, events=taken.events, state=taken.state, undone=undone
         )
 
 
@@ -246,7 +240,7 @@ def _moved(rehearsal: Rehearsal[Any, Any, Any], event: Event[Any, Any]) -> list[
     try:
         events = placed(definition_of(type(rehearsal.workflow)), [event], rehearsal.position, rehearsal.time)
         after = fold(rehearsal.watched, copy.deepcopy(rehearsal.state), events)
-    except Exception:  # noqa: BLE001  an evolve may raise on what it does not know; whoever writes that event sees it
+    except Exception:  # noqa: BLE001  an evolve may raise on what it does not know; the author of that event sees it
         return []
     return [] if after == rehearsal.state else [after]
 

@@ -99,7 +99,7 @@ class ProxyHeaders(Struct, frozen=True):
 
 
 class Access:
-    """Who is let in. Without tokens and headers everybody is, as `anybody`: right for one's own machine only.
+    """Who is let in. Without tokens and headers that is any client, in the role `anybody`: for one's own machine only.
 
     >>> Access().who({}, "127.0.0.1")
     Who(name=None, role='admin', groups=())

@@ -42,7 +42,7 @@ class BulkOrder(Words):
     """Which instances, and what is to be done with them. Unless `dry_run` is false, they are only counted."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"workflow": "OrderFulfilment", "status": "suspended", "dry_run": False}]},
+        json_schema_extra={"examples": [{"workflow": "OrderFulfilment", "status": "suspended", "dry_run": False}]}
     )
 
     dry_run: bool = True
@@ -57,14 +57,14 @@ class BulkOrder(Words):
 
 
 class Job(Struct):
-    """An operation on many under way, or over."""
+    """A bulk operation, running or finished."""
 
     id: str
     task: asyncio.Task[BulkReport]
     report: BulkReport
 
     def document(self, served: Served) -> models.BulkDocument:
-        """Return how far it is."""
+        """Return its progress."""
         failure, report = self.task.exception() if self.over else None, self.report
         return models.BulkDocument(
             id=self.id,
@@ -81,7 +81,7 @@ class Job(Struct):
 
     @property
     def over(self) -> bool:
-        """Whether it went to its end, and was not stopped before."""
+        """Whether it reached its end, and was not stopped before."""
         return self.task.done() and not self.task.cancelled()
 
     def _status(self) -> Literal["running", "done", "stopped", "failed"]:
@@ -93,7 +93,7 @@ class Job(Struct):
 
 
 class Jobs:
-    """The operations on many of this process: a few at once, and the last ones that are over."""
+    """The bulk operations of this process: a few at once, and the last finished ones."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -137,7 +137,7 @@ class Jobs:
         return job
 
     async def stop(self) -> None:
-        """Stop all that are under way: the app is about to stop."""
+        """Stop all that are running: the app is about to stop."""
         under_way = [job.task for job in self._jobs.values() if not job.task.done()]
         for task in under_way:
             task.cancel()

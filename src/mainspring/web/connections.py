@@ -1,4 +1,4 @@
-"""Connections within limits: no client keeps others out by asking slowly, at length, or never to the end.
+"""Connections within limits: no client keeps others out by slow, long or unfinished requests.
 
 A connection *waits* as long as its client has a part of a request to send: it may be closed for another one, the
 longest waiting first. One whose request is here whole, and is carried out or answered, never is. So a client that opens
@@ -100,7 +100,7 @@ class Room:
         self._reserve: dict[Connection, None] = {}
 
     def enter(self, new: Connection) -> bool:
-        """Let one in, for which another may have to be closed. False: only to get the process's health."""
+        """Admit a connection, for which another may have to be closed. False: only for health probes."""
         own = self._of.get(new.name, {})
         others = own if len(own) >= self.places_per_client else self._all
         if others is own or len(self._all) >= self.places:
@@ -126,7 +126,7 @@ class Room:
         self._reserve[new] = None
 
     def leave(self, gone: Connection) -> None:
-        """Forget one, if it is known."""
+        """Forget a connection, if it is known."""
         self._reserve.pop(gone, None)
         self._all.pop(gone, None)
         own = self._of.get(gone.name)
@@ -136,14 +136,14 @@ class Room:
                 del self._of[gone.name]
 
     def wait_anew(self, one: Connection) -> None:
-        """Put one that was served behind those that wait already."""
+        """Queue a served connection behind those that wait already."""
         for line in (self._all, self._of.get(one.name, {})):
             if one in line:
                 del line[one]
                 line[one] = None
 
     def sweep(self, now: float) -> None:
-        """End those whose time is over."""
+        """Close those whose time is over."""
         for each in [*self._all, *self._reserve]:
             if each.until is not None and each.until < now:
                 each.end(each.late)

@@ -1,4 +1,4 @@
-"""Instances: found, looked at, and operated on."""
+"""Instances: found, shown, and operated on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters: looked at, carried out after all, corrected, or removed; one by one, or many at once.
+"""Dead letters: shown, carried out after all, corrected, or removed; one by one, or many at once.
 
 Those are alike that have one cause, which one fix mends together: so a kind of them, or some, are retried or removed
 together.
@@ -124,11 +124,11 @@ async def _letter(served: Served, id: int) -> DeadLetter:
 
 ERROR_CHARACTERS: Final = 200
 READ_CHARACTERS: Final = 2_000
-"""How much of an error is looked at: more than is kept, for ids in it may be long."""
+"""How much of an error is read: more than is kept, for ids in it may be long."""
 KIND_BYTES: Final = 12
 
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
-# Each is looked at for a digit by itself: an expression that looked for one would begin again at each letter.
+# Each word is searched for a digit by itself: an expression that looked for one would begin again at each letter.
 _WORD: Final = re.compile(r"[\w-]+")
 
 

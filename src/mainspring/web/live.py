@@ -1,4 +1,4 @@
-"""Live changes, as server-sent events: one look at the rows for all listeners, and none while there are none.
+"""Live changes, as server-sent events: one query of the rows for all listeners, and none without listeners.
 
     rows ──▶ a look every second ──▶ what has changed ──▶ a queue for each listener ──▶ text/event-stream
 
@@ -27,7 +27,7 @@ from mainspring.web.problems import Problem, Refusal
 LOOK_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 15.0
 LIFE_SECONDS: Final = 3_600.0
-"""After which a stream ends, and its client authenticates anew."""
+"""After which a stream ends, and its client authenticates again."""
 STREAMS: Final = 200
 QUEUED: Final = 100
 EVENTS_AT_ONCE: Final = 500
@@ -73,14 +73,14 @@ class Listener:
         self._over = False
 
     def tell(self, text: bytes) -> None:
-        """Send something; a client that does not read fast enough is let go."""
+        """Send something; a client that does not read fast enough is disconnected."""
         if self._queue.full():
             self.end()
         elif not self._over:
             self._queue.put_nowait(text)
 
     def end(self) -> None:
-        """Let it go, after what was sent to it."""
+        """Disconnect it, after what was sent to it."""
         self._over = True
         if not self._queue.full():
             self._queue.put_nowait(None)
@@ -124,11 +124,7 @@ class Live:
     """
 
     def __init__(
-        self,
-        app: Mainspring,
-        show: Show = as_it_is,
-        look_seconds: float = LOOK_SECONDS,
-        beside: Beside | None = None,
+        self, app: Mainspring, show: Show = as_it_is, look_seconds: float = LOOK_SECONDS, beside: Beside | None = None
     ) -> None:
         self._app = app
         self._beside = beside
@@ -145,7 +141,7 @@ class Live:
         return len(self._listeners)
 
     async def stats(self) -> Stats:
-        """Return how much there is of everything, as of a look ago at most; many callers at once share one query.
+        """Return how much there is of everything, at most one interval old; many callers at once share one query.
 
         To count a million rows takes long. It is done on another connection, then, not more often than it may, and
         callers meanwhile get what was counted last.
@@ -197,7 +193,7 @@ class Live:
             raise Refusal(Problem(503, "busy", detail, "TooManyListeners"))
 
     def close(self) -> None:
-        """Let all listeners go: the server is about to stop."""
+        """Disconnect all listeners: the server is about to stop."""
         for listener in list(self._listeners):
             listener.end()
 

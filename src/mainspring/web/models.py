@@ -161,7 +161,7 @@ class LetterKinds(Struct, frozen=True):
     kinds: list[LetterKind]
     others: Annotated[int, Meta(description="How many are of further kinds.")]
     looked_at: int
-    cut: Annotated[bool, Meta(description="Whether there may be more than were looked at.")]
+    cut: Annotated[bool, Meta(description="Whether there may be more than were read.")]
 
 
 class LetterRefusal(Struct, frozen=True):
@@ -298,7 +298,7 @@ class MomentEvent(EventInfo, frozen=True):
 
 
 class DecidedEvent(Struct, frozen=True):
-    """An event that was decided anew."""
+    """An event that was decided again."""
 
     event: Annotated[str, Meta(examples=["Sent"])]
     direction: Literal["input", "output", "lifecycle"]

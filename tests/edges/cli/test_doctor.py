@@ -153,7 +153,7 @@ def test_a_read_model_that_waits_for_a_newer_worker_is_wrong_only_when_it_is_lat
         return [(finding.level, finding.fix) for finding in doctor.projection_findings(status)]
 
     (soon,), (note, late) = told(1.0), told(3_600.0)
-    assert soon == note == ("note", "Nothing is to be done while one runs: it goes on with the others.")
+    assert soon == note == ("note", "There is nothing to do while one runs: it continues with the others.")
     assert late == ("problem", "No worker that runs can read what is next: start one of the newer release.")
 
 
@@ -227,7 +227,7 @@ def test_an_app_that_cannot_start_is_a_finding(run: Run, folder: Path) -> None:
     ran = run("doctor")
 
     assert ran.code == 1
-    assert "wrong: shop:app cannot be looked at: " in ran.out
+    assert "wrong: shop:app cannot be read: " in ran.out
 
 
 def test_without_an_app_it_shows_versions(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

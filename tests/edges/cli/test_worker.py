@@ -84,7 +84,7 @@ def test_a_dead_letter_of_a_handler_is_retried_under_its_old_id(run: Run, start:
     assert advice[0].startswith(
         "What failed is a dead letter: 1 (ChargeCard). Mend the cause, then `mainspring dead-letters retry`"
     )
-    assert advice[1] == "with the last of them the instance goes on. If not, `mainspring resume Orders/o-1` lets it."
+    assert advice[1] == "with the last of them the instance continues. If not, `mainspring resume Orders/o-1` lets it."
 
     assert run("dead-letters", "retry", "--all").out == "1 dead letter retried\n"
 

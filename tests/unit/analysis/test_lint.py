@@ -116,7 +116,7 @@ def test_in_the_history_style_lint_says_which_rules_do_not_apply() -> None:
     report = lint(import_module("tests.unit.analysis.lint_corpus.ms302_history").app)
 
     found = {each.code: each for each in report.findings}
-    assert "Greeting is in the history style and has no states to tell apart: MS101, MS102," in found["MS901"].what
+    assert "Greeting is in the history style and has no states to distinguish: MS101, MS102," in found["MS901"].what
     assert found["MS901"].what.endswith("do not apply")
     assert not {"MS302", "MS401", "MS902"} & set(re.findall(r"MS\d+", found["MS901"].what))
     line = Path(found["MS302"].place.file).read_text().splitlines()[found["MS302"].place.line - 1]

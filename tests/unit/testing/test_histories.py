@@ -136,7 +136,7 @@ def test_an_evolve_that_fails_now_is_a_difference(kept: Path, monkeypatch: pytes
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": "one", "histories": []}', b"\xff"])
 def test_a_file_that_holds_no_histories_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_bytes(content)
-    with pytest.raises(WiringError, match=r"is no file of histories .* Save the histories anew"):
+    with pytest.raises(WiringError, match=r"is no file of histories .* Save the histories again"):
         replay_histories(refunds("memory://"), tmp_path / "other.json")
 
 

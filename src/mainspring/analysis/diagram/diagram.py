@@ -67,7 +67,7 @@ class Step(Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """All that is known of it, in one line for whoever points at it."""
+        """All that is known of it, in one line, for a tooltip."""
         never = {"code": "never happened", "history": "not in the code: older code did it", "both": ""}[self.seen]
         parts = (self.label, *self._guards(), *self.outputs, *self.places, never)
         return " · ".join(part for part in parts if part)
@@ -106,7 +106,7 @@ class Arrow(Struct, frozen=True):
 class Node(Struct, frozen=True):
     """A state, or a mark. `ends` says how instances ended that came here, where all did.
 
-    `visits` and `dwell_seconds`, the median of those who left, are None where history does not tell.
+    `visits` and `dwell_seconds`, the median of those who left, are None where history does not say.
     """
 
     name: str
@@ -182,7 +182,7 @@ def _steps(machine: Machine | None, mined: Mined | None) -> dict[_Key, _Found]:
         _add_code(found, transition, alone=mined is None)
     lost = {(gap.source, gap.message) for gap in (() if machine is None else machine.gaps)}
     for step in () if mined is None else mined.steps:
-        # Where the code could not be read, nobody knows whether it is older code that did this.
+        # Where the code could not be read, it may be older code that did this.
         unread = machine is None or _is_unread(machine, step)
         _add_history(found, step, lost, unless="both" if unread else "history")
         somewhere = found.get((step.source, step.message, ANY_STATE, step.ends))
@@ -248,7 +248,7 @@ def _nodes(machine: Machine | None, mined: Mined | None, steps: dict[_Key, _Foun
             nodes.setdefault(name, Node(name, "unknown" if name == ANY_STATE else "state"))
     first = _initial(machine, mined)
     if first in nodes:
-        # An initial state that nobody visits for long is not less real: every instance was in it.
+        # An initial state that is left at once is no less real: every instance was in it.
         nodes[first] = replace(nodes[first], seen="both") if mined and mined.instances else nodes[first]
     for name, ends in _ends(steps).items():
         nodes[name] = replace(nodes[name], ends=ends)
@@ -262,7 +262,7 @@ def _initial(machine: Machine | None, mined: Mined | None) -> str:
 
 
 def _ends(steps: dict[_Key, _Found]) -> dict[str, tuple[str, ...]]:
-    """Return the states that nothing leaves, and in which everybody who came ended; and how they ended."""
+    """Return the states that nothing leaves, and in which all instances that came ended; and how they ended."""
     arriving: dict[str, list[str | None]] = {}
     for source, _, target, ends in steps:
         if source != target:

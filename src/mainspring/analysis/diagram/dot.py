@@ -1,4 +1,4 @@
-"""A diagram as DOT, for Graphviz and whatever else reads it."""
+"""A diagram as DOT, for Graphviz and other tools that read it."""
 
 from __future__ import annotations
 

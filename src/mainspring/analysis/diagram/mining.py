@@ -1,7 +1,6 @@
 """What instances did, counted: states, kinds of steps, notes; and a workflow of an app, ready to be drawn.
 
-The miner is told the way of one instance after the other through its stream, page by page: of all that are found, or of
-a sample.
+The miner reads one stream after the other, page by page: of all instances that are found, or of a sample.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ OUTPUTS_KEPT: Final = 20
 """Of one kind of step: the kinds of outputs that are remembered."""
 
 UNCOUNTED: Final = "uncounted"
-# What is told in notes: the event, and the words for one and for many.
+# What notes report: the event, and the words for one and for many.
 SELDOM: Final = {
     "Reset": (
         "reset to an earlier version: what was done before is counted too.",
@@ -134,7 +133,7 @@ class _Stay:
 
 
 class Miner:
-    """Hears of instances one by one, and remembers what all of them have in common.
+    """Counts what instances have in common, given one by one.
 
     `states` are those that the code has, where there is code: after a migration only they are trusted.
 
@@ -189,7 +188,7 @@ class Miner:
         self._outside[state, status] = self._outside.get((state, status), 0) + 1
 
     def seldom(self, what: str | None) -> None:
-        """Count what is told in a note."""
+        """Count what a note reports."""
         if what is not None:
             self._seldom[what] = self._seldom.get(what, 0) + 1
 
@@ -239,7 +238,7 @@ _FROM_OUTSIDE: Final = {"Cancelled": "cancelled", "Terminated": "terminated"}
 
 
 class Trail:
-    """One instance's way through its stream, told to a miner."""
+    """One instance's way through its stream, counted by a miner."""
 
     __slots__ = (
         "_ended_us",
@@ -334,7 +333,7 @@ class Trail:
         self._ended_us = time_us
 
     def _branch(self, event: str, version: int, time_us: int, back_to: int | None) -> None:
-        """Go on elsewhere than where the last step led to."""
+        """Continue from another state than the last step led to."""
         if event == "Began":
             self._state = self._first = self._miner.initial
             self._entered_us = None
@@ -349,7 +348,7 @@ class Trail:
             self._state = self._entered_us = None
 
     def _move(self, state: str | None, time_us: int) -> None:
-        """Be in a state from now on."""
+        """Enter a state."""
         if state == self._state and (self._entered_us is not None or state is None):
             return
         self._leave(time_us)
@@ -387,8 +386,8 @@ class Trail:
 async def mine(store: Store, where: InstanceFilter, miner: Miner, sample: int | None = None) -> Mined:
     """Read the streams of the instances that are found, page by page, and return what they did.
 
-    With `sample`, of so many at most: those whose ids have the lowest checksums, which is as good as by lot, and the
-    same ones every time.
+    With `sample`, of that many at most: those whose ids have the lowest checksums, as good as random, and the same
+    ones every time.
     """
     chosen = None if sample is None else await sampled(store, [where], sample)
     pages = outline_pages(store, where) if chosen is None else pages_of(store, chosen)

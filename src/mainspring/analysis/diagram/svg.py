@@ -1,6 +1,6 @@
 """A diagram as SVG, laid out by our own layout: for a file, or for the inside of a page.
 
-Colours follow the reader's light or dark setting, and are light on paper. Pointing at a line or a state tells more.
+Colours follow the reader's light or dark setting, and are light on paper. Lines and states have tooltips.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A page as HTML that needs nothing beside it: its styles and pictures are inside, and it asks for nothing else."""
+"""A page as self-contained HTML: its styles and pictures are inside, and it loads nothing."""
 
 from __future__ import annotations
 

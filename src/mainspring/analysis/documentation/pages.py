@@ -328,7 +328,7 @@ def _comes(subject: Subject, message: Message) -> Cell:
 
 
 def _given(subject: Subject) -> Table:
-    """Return the table of the messages that a workflow gives, and of who carries them out."""
+    """Return the table of the messages that a workflow sends, with who carries them out."""
     decided = _decided(subject.machine.transitions)
     rows = tuple(
         (
@@ -364,10 +364,10 @@ def _carried_out(subject: Subject, name: str, decisions: Sequence[str]) -> Cell:
     if name in subject.external:
         pieces.append("another process")
     if "Complete" in decisions:
-        pieces.append("whoever waits for the result")
+        pieces.append("the caller that waits for the result")
     if "Reply" in decisions:
-        pieces.append("whoever asked")
-    return listed(pieces) if pieces else ("nobody in this app",)
+        pieces.append("the caller that asked")
+    return listed(pieces) if pieces else ("nothing in this app",)
 
 
 def _handlers(subject: Subject) -> Table:

@@ -1,6 +1,6 @@
 """Instances that ended, told as examples: of each way to end, the one that took the fewest events.
 
-Messages are told by their types alone, unless whoever asks wants their contents too.
+Messages are shown by their types alone, unless the caller wants their contents too.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def _told(store: Store, entry: WorkflowEntry, instance: InstanceRow, like:
         began = rows[0].time_us
         lines = tuple(_line(entry, ref, row, began, payloads=payloads) for row in rows[1:])
     except (CodecError, DamagedRecordError):
-        return None  # damaged, erased, or of a type that this app has lost: an example that nobody can read is none
+        return None  # damaged, erased, or of a type that this app has lost: an unreadable example is none
     took = span_of((rows[-1].time_us - began) / 1e6)
     return Told(instance.status, instance.state or "", took, like, lines)
 

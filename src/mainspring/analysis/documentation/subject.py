@@ -64,7 +64,7 @@ class Subject(Struct, frozen=True):
 def subject_of(
     app: Mainspring, entry: WorkflowEntry, machine: Machine, diagram: Diagram, stories: Sequence[Told] = ()
 ) -> Subject:
-    """Gather what the app knows of a workflow."""
+    """Collect what the app knows of a workflow."""
     inside = internals_of(app)
     registry, outputs = inside.registry, frozenset(entry.definition.outputs.values())
     inputs = frozenset(entry.definition.inputs.values())
@@ -144,7 +144,7 @@ def _handlers(registry: Registry, outputs: frozenset[str]) -> list[HandlerFacts]
 
 
 def facts_of(handler: Handler, *, subscribes: bool = False) -> HandlerFacts:
-    """Return a handler as it is told on a page.
+    """Return a handler as a page shows it.
 
     >>> def ring(command: Told) -> None:
     ...     "Ring the bell."

@@ -4,5 +4,5 @@ export         streams to a file, in one of the formats: export
 stream_file    JSON lines, which can be read again
 event_logs     XES and OCEL, for process mining; imported when they are asked for
 redaction      what of a message may leave the database
-viewed_store   a store as somebody sees it who may not see everything
+viewed_store   a store as seen by someone with limited permissions
 """

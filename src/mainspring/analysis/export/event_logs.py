@@ -3,7 +3,7 @@
 What happened is `concept:name`, the message's type or else the event's name; how far it came is `lifecycle:transition`:
 what was sent, scheduled or asked is scheduled, what was received is complete. Who did it is `org:resource`.
 
-What happened, in as many words as the code has: not one for each key that somebody made of an order's number.
+What happened, in as many words as the code has: not one for each key that was made of an order's number.
 
 Streams as an object-centric event log (OCEL 2.0, JSON): events, and the objects that they are about.
 
@@ -12,7 +12,7 @@ Streams as an object-centric event log (OCEL 2.0, JSON): events, and the objects
     a Task          task:Orders/o-1/7    the instance that asked: `asked by`
     a Person        person:ann
 
-An event is about its instance (`of`), and about whoever sent its message (`from`), the task that it asks, answers or
+An event is about its instance (`of`), and about the sender of its message (`from`), the task that it asks, answers or
 closes, and the person who acted (`by`). The states of an instance are attributes of it that change in time.
 
 Objects are only known when all events are: until then they are kept in a temporary database, not in memory.
@@ -119,7 +119,7 @@ class XesWriter:
         self._write(["<event>", *self._attributes(ref, row, outgoing, detail), "</event>"])
 
     def cut(self, ref: Ref, why: str) -> None:
-        """Say nothing: what cannot be read is told by who writes."""
+        """Do nothing: the caller reports what cannot be read."""
 
     def end(self) -> None:
         """Close the log."""
@@ -127,7 +127,7 @@ class XesWriter:
         self._write(["</log>"])
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Nothing to release."""
 
     def _attributes(self, ref: Ref, row: EventRow, outgoing: Outgoing, detail: Detail) -> Iterator[str]:
         yield _string("concept:name", self._activities.name(row, outgoing, detail))
@@ -304,7 +304,7 @@ class OcelWriter:
             self._objects.attribute(id, "state", row.state, _time(row.time_us))
 
     def cut(self, ref: Ref, why: str) -> None:
-        """Say nothing: what cannot be read is told by who writes."""
+        """Do nothing: the caller reports what cannot be read."""
 
     def end(self) -> None:
         """Write objects and types, and close the log."""

@@ -53,7 +53,7 @@ class Writer(Protocol):
         ...
 
     def cut(self, ref: Ref, why: str) -> None:
-        """Know that the rest of that instance's events cannot be read."""
+        """Record that the rest of that instance's events cannot be read."""
         ...
 
     def end(self) -> None:
@@ -61,7 +61,7 @@ class Writer(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what was held for the end, whether it was written or not."""
+        """Release what was held for the end, written or not."""
         ...
 
 
@@ -154,7 +154,7 @@ class _Export:
 
 @contextlib.contextmanager
 def _replaced(path: Path) -> Generator[IO[bytes]]:
-    """Open a file beside the one that is meant, and let it take its place when it is whole and on the disk."""
+    """Open a temporary file, and rename it to the path when it is whole and on the disk."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as plain:

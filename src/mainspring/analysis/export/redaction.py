@@ -83,10 +83,10 @@ class Redaction:
         self._hide({type: self._anywhere | names for type, names in self._scoped.items()})
 
     def check(self, registry: Registry) -> None:
-        """Know the types of an app, and refuse a field of one that it does not have: that would hide nothing.
+        """Learn the types of an app, and refuse a field that it does not have, which would hide nothing.
 
         A field is hidden under all names that it has in code and in storage, and so is one of a type that has had other
-        names. Where a type stands within another, its fields are hidden in that one; and where nobody knows of what
+        names. Where a type stands within another, its fields are hidden in that one; and where it is not known of what
         type something is, those of all types are.
         """
         if not self.fields:
@@ -161,7 +161,7 @@ class Redaction:
         return body if shown == decoded else json.encode(shown)
 
     def restored(self, type: str, given: bytes, stored: bytes) -> bytes:
-        """Return a body that somebody sends back corrected, with what is stored wherever the marker was left.
+        """Return a body that comes back corrected, with what is stored wherever the marker was left.
 
         >>> redaction = Redaction(payloads=True, fields=["card"])
         >>> redaction.restored("PlaceOrder", b'{"amount":7,"card":"[redacted]"}', b'{"amount":"x","card":"4111"}')
@@ -183,7 +183,7 @@ class Redaction:
         return self._value(data, self._everything)
 
     def error(self, text: str) -> str:
-        """Return what may be told of an error: where anything is redacted its kind, for it may quote that in any way.
+        """Return what may be shown of an error: where anything is redacted only its kind, since its text may quote it.
 
         >>> Redaction(payloads=True, fields=["card"]).error("ValueError: 4111 was refused")
         'ValueError'
@@ -255,7 +255,7 @@ class Redaction:
             }
         if isinstance(given, list):
             parts = cast("list[Any]", given)
-            # Of a list that has grown or shrunk nobody knows what was in the place of which.
+            # Of a list that has grown or shrunk it is unknown which item was which.
             stored = cast("list[Any]", known if isinstance(known, list) else [])
             others = stored if len(stored) == len(parts) else [None] * len(parts)
             return [self._restored(part, other, names) for part, other in zip(parts, others, strict=True)]
@@ -294,7 +294,7 @@ class Redaction:
 
 
 def _size(registry: Registry) -> int:
-    """Return a number that grows with what is added to an app."""
+    """Return a number that grows with each addition to an app."""
     return len(registry.codec.versions()) + sum(1 for _ in registry.entries())
 
 

@@ -1,4 +1,4 @@
-"""A store as somebody sees it who may not see everything: of errors their kinds, and found by nothing else."""
+"""A store as seen by someone with limited permissions: of errors only the kinds, which alone can be searched."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ViewedStore(WrappedStore):
         return page.records
 
     async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
-        # Where a look ends must not depend on what was looked for either: it is told to whoever asks.
+        # Where a look ends must not depend on what was looked for either: the caller sees it.
         rows, behind = await self._store.search(_any_error(where), limit, after, newest)
         return Found([found for row in rows if (found := self._found(row, where)) is not None], behind)
 

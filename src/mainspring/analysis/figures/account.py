@@ -44,11 +44,7 @@ class Account:
     """
 
     def __init__(
-        self,
-        now_us: int,
-        since_us: int = FIRST_US,
-        until_us: int = LAST_US,
-        bounds: Mapping[str, int] | None = None,
+        self, now_us: int, since_us: int = FIRST_US, until_us: int = LAST_US, bounds: Mapping[str, int] | None = None
     ) -> None:
         self.instances = 0
         self._windowed = (since_us, until_us) != (FIRST_US, LAST_US)
@@ -113,7 +109,7 @@ class Account:
                 self._take_unbegun(row)
 
     def _take_unbegun(self, row: InstanceRow) -> None:
-        """Take one whose first input failed: it has no stream, and stands still all the same."""
+        """Count one whose first input failed: it has no stream, and is suspended."""
         counted, tally = self._since_us <= row.updated_us < self._until_us, self._tallies[row.workflow]
         if counted:
             tally.faults += 1
@@ -204,13 +200,13 @@ class Question(Struct, frozen=True):
     bounds: dict[str, int] = {}
 
     def account(self) -> Account:
-        """Return an account that counts it."""
+        """Return an empty account for this question."""
         since_us = FIRST_US if self.since_us is None else self.since_us
         return Account(self.now_us, since_us, LAST_US if self.until_us is None else self.until_us, self.bounds)
 
 
 class Counted(Struct):
-    """The tallies by workflow, and how many instances were looked at."""
+    """The tallies by workflow, and how many instances were read."""
 
     tallies: dict[str, WorkflowTally] = {}
     instances: int = 0
@@ -234,7 +230,7 @@ async def count(
 ) -> Counted:
     """Read the streams of the instances that are found, and return what was counted.
 
-    `progress` is told how many instances were looked at since it was told last.
+    `progress` is called with the number of instances read since its last call.
     """
     counted = Counted()
     account, alone = question.account(), 0

@@ -1,6 +1,6 @@
 """What is worth a look, of all the figures: at most five things, the worst first, each with its figure and its place.
 
-Nothing is told of what was counted too seldom: a share of three is no share.
+What was counted too seldom is not reported: a share of three is no share.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ OF_ONE_KIND: Final = 2
 LEAST: Final = 20
 """Stays, answers and timers that are needed before anything is said of them."""
 LEAST_INPUTS: Final = 100
-"""Inputs that are needed in a state before one that never came is told."""
+"""Inputs that are needed in a state before one that never came is reported."""
 MOST_TIME: Final = 0.5
 LONG_STAY_SECONDS: Final = 60.0
-"""Nobody is told of a state that is left sooner, whatever part of all time that is."""
+"""A state that is left sooner is not reported, whatever part of all time that is."""
 OFTEN_FAILED: Final = 0.05
 OFTEN_RETRIED: Final = 0.2
 LONG_WAIT_SECONDS: Final = 1.0
@@ -178,7 +178,7 @@ def _branches(of: WorkflowFigures, machines: Machines) -> Iterator[_Weighed]:
 
 
 def _could_happen(machine: Machine, each: Transition) -> bool:
-    """Return True if it was read for certain, and is no trouble and no timer: of those the others speak."""
+    """Return True if it was read for certain, and is no failure and no timer: other advice covers those."""
     unread = any(
         place.source in ("", each.source) and place.message in ("", each.message) for place in machine.unresolved
     )

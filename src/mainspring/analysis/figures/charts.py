@@ -101,7 +101,7 @@ def range_chart(title: str, note: str, ranges: Sequence[Range], colour: Colour =
 
 
 def histogram(title: str, note: str, bins: Sequence[Bin], colour: Colour = "b") -> str:
-    """Return how often durations of each length were there, on a logarithmic scale of durations."""
+    """Return a histogram of durations on a logarithmic scale."""
     low, high = (bins[0].low, bins[-1].high) if bins else (1.0, 10.0)
     left = 60
     x, marks = _log_scale(low, high, left, WIDTH - 30)
@@ -117,7 +117,7 @@ def histogram(title: str, note: str, bins: Sequence[Bin], colour: Colour = "b") 
 def column_chart(
     title: str, note: str, begins: Sequence[datetime], width: timedelta, single: Series, stacked: Sequence[Series]
 ) -> str:
-    """Return for each interval a column of one series, and beside it the others upon each other."""
+    """Return for each interval a column of one series, and beside it the others, stacked."""
     left, right = 60, WIDTH - 30
     spots = [(begin - begins[0]) // width for begin in begins]
     slot = (right - left) / (spots[-1] + 1)
@@ -176,7 +176,7 @@ def _count_axis(highest: int, left: float) -> tuple[Scale, list[str]]:
 
 
 def _nice(step: float) -> int:
-    """Return a step that people count by.
+    """Return a round step of an axis: 1, 2 or 5 times a power of ten.
 
     >>> [_nice(step) for step in (0.2, 3, 7, 180)]
     [1, 5, 10, 200]

@@ -1,4 +1,4 @@
-"""What is told of workflows: throughput, durations, failures, states, commands, paths and costs. Made from tallies."""
+"""The report on workflows: throughput, durations, failures, states, commands, paths and costs. Made from tallies."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Advice(Struct, frozen=True):
 class Figures(Struct, frozen=True):
     """The figures of all workflows that were looked at, by name; of what happened since a moment and before another.
 
-    `advice` is what of it is worth a look, if somebody has asked for that: see `advice_of`.
+    `advice` is what of it is worth a look, if that was asked for: see `advice_of`.
     """
 
     at: datetime
@@ -174,7 +174,7 @@ async def figures_of(
 ) -> Figures:
     """Read the streams of the instances that are found, and return their figures.
 
-    With `sharing`, other processes help where there are many. `progress` is told how many instances were looked at
+    With `sharing`, other processes help where there are many. `progress` is called with the number of instances read
     since it was told last.
     """
     question = Question(store.now_us(), since_us, until_us)
@@ -192,7 +192,7 @@ async def figures_of(
 
 
 def workflow_figures(workflow: str, tally: WorkflowTally, variants: int = VARIANTS_SHOWN) -> WorkflowFigures:
-    """Return what is told of one workflow."""
+    """Return the report on one workflow."""
     commands = tuple(
         _command(type, command) for type, command in sorted(tally.commands.items()) if command.sent or command.answered
     )

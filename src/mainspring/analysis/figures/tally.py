@@ -30,7 +30,7 @@ CUT: Final[Step] = ("…", "…")
 
 
 class Variant(Struct, frozen=True):
-    """A path, how many took it, and their share. Steps that follow themselves are told once."""
+    """A path, how many took it, and their share. Steps that follow themselves count once."""
 
     steps: Path
     count: int
@@ -175,7 +175,7 @@ class CommandTally:
         self.until_answer = Sample()
 
     def answer(self, type: str | None, attempt: int | None, duration_us: int | None, took_us: int) -> None:
-        """Count an answer. Only that of a handler says how many attempts it took, and how long the last one did."""
+        """Count an answer. Only a handler's says how many attempts it took, and how long the last one did."""
         self.answered += 1
         self.until_answer.values.append(took_us)
         if type == SEND_FAILED:
@@ -377,7 +377,7 @@ class Run:
     def answer(
         self, cause: int, type: str | None, time_us: int, attempt: int | None, duration_us: int | None, counted: bool
     ) -> None:
-        """Take the answer to a command; one that was not read, or was answered before, counts for nobody."""
+        """Take the answer to a command; one that was not read, or was answered before, does not count."""
         timer = self.timers.pop(cause, None)
         if timer is not None and counted:
             self.tally.timers_fired[timer] += 1
@@ -386,7 +386,7 @@ class Run:
             command.answer(type, attempt, duration_us, time_us - sent_us)
 
     def end(self, status: str, time_us: int, counted: bool) -> None:
-        """Take its end. A state that the last input led to was not waited in, unless somebody outside ended it."""
+        """Take its end. A state that the last input led to was not waited in, unless it was ended from outside."""
         self.ended = True
         timers, self.timers = self.timers, {}
         if not counted:
@@ -423,7 +423,7 @@ class Run:
     def go_back(self, to: int | None, version: int, time_us: int, counted: bool) -> None:
         """Take a reset: the state is again what it was, where that is still known."""
         self.tell_path(None)
-        # What was set behind that is undone; where to is not known, nobody can say what is.
+        # What was set behind that is undone; where to is not known, so what is left is not either.
         self.timers = {at: type for at, type in self.timers.items() if to is not None and at <= to}
         while self.moves and (to is None or self.moves[-1][0] > to):
             self.moves.pop()

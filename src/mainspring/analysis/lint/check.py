@@ -1,7 +1,7 @@
 """lint: all rules on all workflows of an app.
 
 The history style: decide has the whole history before it, and no state that rules could speak of. What its code tells
-all the same: that it is impure (MS401), and that nobody runs the tasks that it schedules (MS302).
+all the same: that it is impure (MS401), and that nothing runs the tasks that it schedules (MS302).
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from mainspring.styles import HistoryWorkflow
 from mainspring.styles.history_words import RunTask, ScheduleTask
 
 APPLIED: Final = ("MS302", "MS401", "MS902")
-_FIX: Final = "Nothing is to be done about it; tests and histories show what lint cannot see here."
+_FIX: Final = "There is nothing to do; tests and histories show what lint cannot see here."
 
 
 def check_history(workflow: HistoryWorkflow, machine: Machine, world: World) -> Iterator[Finding]:
-    """Yield what is wrong with a workflow in the history style, and which rules were not applied to it."""
+    """Yield the findings in a workflow of the history style, and which rules were not applied to it."""
     place = place_of(type(workflow).decide)
     others = ", ".join(code for code in RULES if code not in (*APPLIED, "MS901"))
-    what = f"{machine.workflow} is in the history style and has no states to tell apart: {others} do not apply"
+    what = f"{machine.workflow} is in the history style and has no states to distinguish: {others} do not apply"
     yield finding("MS901", machine.workflow, place, what, "history", fix=_FIX)
     name = type_of(RunTask).name
-    if world.destination(name).taker == "nobody":
+    if world.destination(name).taker == "nothing":
         for line in _scheduling(workflow):
-            what = f"{name} is sent for a ScheduleTask, and nobody in the app takes it"
+            what = f"{name} is sent for a ScheduleTask, and nothing in the app takes it"
             fix = "Register a handler of RunTask, or name it in app.external(…) if tasks are run elsewhere."
             yield finding("MS302", machine.workflow, Place(place.file, line), what, name, fix=fix)
 

@@ -1,7 +1,7 @@
 """Comments that say a finding is intended.
 
     # mainspring: intended waits-without-timeout the answer is late, not lost
-    # mainspring: intended unhandled-message(OrderShipped, New) the carrier never ships what nobody ordered
+    # mainspring: intended unhandled-message(OrderShipped, New) the carrier ships no order that was not placed
 
 On the line of the finding, or in the comments and decorators directly above it. In parentheses may stand what the
 finding is about; without, all findings of that rule on the line are meant.
@@ -65,7 +65,7 @@ def comments_in(file: str) -> list[Comment]:
 def sift(
     findings: Sequence[Finding], files: Iterable[str], classes: Mapping[str, str]
 ) -> tuple[list[Finding], list[Intended]]:
-    """Return the findings that nobody intends, with those about comments; and the intended ones.
+    """Return the findings that are not intended, with those about comments; and the intended ones.
 
     `classes` are those that were looked at, with their workflows: a comment in another one is none of theirs.
     """
@@ -80,9 +80,9 @@ def sift(
         else:
             used.add(covering)
             intended.append(Intended(each, covering.reason))
-    somebody = next(iter(classes.values()), "")
+    fallback = next(iter(classes.values()), "")
     left += [
-        _unused(classes.get(comment.owner, somebody), comment)
+        _unused(classes.get(comment.owner, fallback), comment)
         for comment in comments
         if comment not in used and (not comment.owner or comment.owner in classes)
     ]

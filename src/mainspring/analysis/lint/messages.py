@@ -62,7 +62,7 @@ def check_messages(runs: Runs, definition: Definition, decide: Place) -> Iterato
 
 
 def _is_by_value(gap: Gap, plain: set[str]) -> bool:
-    """Return True if a case is missing for some values of a state only, of which nobody knows whether they are met."""
+    """Return True if a case is missing for some values of a state only, which may never occur."""
     return bool(gap.guard) and gap.source in plain
 
 
@@ -78,7 +78,7 @@ def _unused(runs: Runs) -> Iterator[str]:
 
 
 def _met(runs: Runs) -> _Met:
-    """Return the gaps that a message can really find, and by what it comes; what is asked for before what is not."""
+    """Return the gaps that a message can really meet, and what brings it; messages that are asked for come first."""
     met: _Met = {}
     for situation in runs.entered:
         for (state, message), gaps in runs.gaps.items():

@@ -34,8 +34,8 @@ def _of_output(runs: Runs, transition: Transition, output: Output) -> Iterator[F
     if output.decision in ("Send", "FanOut"):
         for name in (output.message or "").split(" | "):
             yield from _sent(runs, transition, place, name, joined=output.decision == "FanOut")
-        if output.compensate is not None and runs.world.destination(output.compensate).taker == "nobody":
-            what = f"{output.compensate}, which undoes {output.message}, is taken by nobody"
+        if output.compensate is not None and runs.world.destination(output.compensate).taker == "nothing":
+            what = f"{output.compensate}, which undoes {output.message}, is taken by nothing"
             yield finding("MS302", workflow, place, what, output.compensate)
     elif output.decision == "StartChild" and output.message not in (None, UNREAD):
         results = runs.world.children(output.message)
@@ -50,8 +50,8 @@ def _sent(runs: Runs, transition: Transition, place: Place, name: str, *, joined
     if name in ("", UNREAD):
         return
     destination = runs.world.destination(name)
-    if destination.taker == "nobody":
-        what = f"{name} is sent, and nobody in the app takes it"
+    if destination.taker == "nothing":
+        what = f"{name} is sent, and nothing in the app takes it"
         yield finding("MS302", runs.machine.workflow, place, what, name)
     elif transition.ends is None and not joined:
         verb = "returns" if destination.taker == "handler" else "replies"
@@ -96,8 +96,7 @@ def _unanswered(runs: Runs) -> Iterator[Finding]:
     if later:
         for transition, situation in runs.ended:
             if situation.owes_reply and transition.message not in requests:
-                what = (
-                    f"{transition.message} ends the instance in {transition.source}, and whoever began it got no reply"
-                )
+                ends = f"{transition.message} ends the instance in {transition.source}"
+                what = f"{ends}, and the request that began it got no reply"
                 place, about = entry_place(transition, machine), (transition.message, transition.source)
                 yield finding("MS304", machine.workflow, place, what, *about, witness=runs.witness_of(transition))

@@ -118,7 +118,7 @@ class Runs:
         return known | (self.inputs - begins - self.world.gives(self.machine.workflow) if unknown else set())
 
     def _unexplained(self) -> frozenset[str]:
-        """Return what may come back by a command of which nobody knows what it brings."""
+        """Return what may come back by a command whose answers are unknown."""
         outputs = [output for transition in self.machine.transitions for output in transition.outputs]
         known = {name for output in outputs for coming in self._known_coming(output) for name in coming.messages}
         begins = {message.name for message in self.machine.inputs if message.begins}
@@ -132,7 +132,7 @@ class Runs:
         )
 
     def _coming(self, output: Output) -> Iterator[Coming]:
-        """Yield what a decision sets on its way."""
+        """Yield the messages that a decision leads to."""
         if self._is_unknown(output):
             messages = frozenset(self._unexplained())
             yield Coming("command", output.message or "", messages, sure=False, many=output.repeated)

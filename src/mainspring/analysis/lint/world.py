@@ -14,7 +14,7 @@ from mainspring.app.internals import internals_of
 from mainspring.core.messages import type_of
 from mainspring.engine.registry import WorkflowEntry, is_internal
 
-Taker: TypeAlias = Literal["handler", "workflow", "external", "nobody"]
+Taker: TypeAlias = Literal["handler", "workflow", "external", "nothing"]
 
 
 class Destination(Struct, frozen=True):
@@ -54,7 +54,7 @@ class World:
             return Destination("workflow", takers[0].name, tuple(sorted(replies)))
         if message in self._registry.external:
             return Destination("external", "another process")
-        return Destination("nobody", "nobody")
+        return Destination("nothing", "nothing")
 
     def children(self, message: str) -> tuple[str, ...] | None:
         """Return the results of the workflow that a message begins as a child; None if there is no such workflow."""

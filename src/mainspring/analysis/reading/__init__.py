@@ -1,7 +1,7 @@
 """decide and evolve, read without running them: `machine.read_machine`.
 
 Reading is like running with the values left open. A message of one type is taken in one state; where the code asks
-what nobody knows before, such as how large an amount is, the way forks, and both sides are read. What comes back is
+what only a run knows, such as how large an amount is, the way forks, and both sides are read. What comes back is
 every way through decide and, for the events that its decisions would leave, through evolve: see `core.step` and
 `core.translate`, which do the same for one message that is there.
 

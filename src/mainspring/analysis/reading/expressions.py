@@ -115,7 +115,7 @@ def evaluate(reader: Reading, node: ast.expr, frame: Frame) -> Value:
 
 
 def test(reader: Reading, node: ast.expr, frame: Frame) -> bool:
-    """Return how a condition goes on this way, and note it in the author's words where it was open."""
+    """Return a condition's outcome on this way, and note it in the author's words where it was open."""
     match node:
         case ast.BoolOp(op=ast.And(), values=values):
             return all(reader.test(value, frame) for value in values)
@@ -147,7 +147,7 @@ def spread(reader: Reading, value: Value) -> list[Value | Repeated]:
 
 
 def as_often(parts: list[Value | Repeated], frame: Frame) -> list[Value | Repeated]:
-    """Return parts that are added in a loop: nobody knows how often."""
+    """Return parts that are added in a loop, an unknown number of times."""
     if not frame.repeating:
         return parts
     return [part if isinstance(part, Repeated) else Repeated((part,), text_of(part)) for part in parts]

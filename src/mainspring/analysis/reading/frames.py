@@ -98,7 +98,7 @@ class Reading(Protocol):
         ...
 
     def enters(self, case: Place) -> None:
-        """Know that a case is come to."""
+        """Record that a case is reached."""
         ...
 
     def is_plain(self, function: Any) -> bool:

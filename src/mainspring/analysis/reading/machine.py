@@ -45,8 +45,8 @@ def read_machine(
 ) -> Machine:
     """Return a workflow as a state machine, read from the code of its decide and evolve. Nothing of it is run.
 
-    States are told apart by their classes, as streams do. With `by_status`, those of a class with a field `status`,
-    `state`, `phase`, `stage` or `step` of an enum or of literals are told apart by that too: `Order[PAID]`.
+    States are distinguished by their classes, as streams do. With `by_status`, those of a class with a field `status`,
+    `state`, `phase`, `stage` or `step` of an enum or of literals are distinguished by that too: `Order[PAID]`.
 
     >>> from mainspring.testing.samples import Counter
     >>> for transition in read_machine(Counter).leaving("Counted"):
@@ -81,7 +81,7 @@ class _Found:
         self.reached: set[str] = set()
         self.compensating: set[str] = set()
         self.cancelled: set[str] = set()
-        """States in which an instance is only while what it did is undone, because somebody cancelled it."""
+        """States in which an instance is only while what it did is undone, because it was cancelled."""
 
     def outputs(self) -> Iterable[Output]:
         return (output for transition in self.transitions for output in transition.outputs)
@@ -343,7 +343,7 @@ def _unread_style(subject: Subject) -> Unresolved | None:
     """Return why nothing of a workflow can be read, None if it can."""
     own: Any = subject.cls.decide_on
     if issubclass(subject.cls, HistoryWorkflow):
-        reason = "a workflow in the history style has its whole history as its state, and no states to tell apart"
+        reason = "a workflow in the history style has its whole history as its state, and no states to distinguish"
         return Unresolved(place_of(subject.cls.decide), "decide(events)", reason)
     styles: tuple[Any, ...] = (Workflow, StateReturningWorkflow)
     if own not in [style.decide_on for style in styles]:

@@ -35,7 +35,7 @@ ANSWERS_NO_TASK: Final = "it answers no task"
 """How a guard tells an answer that came through a task from a message of the same type that came past it."""
 
 UNREAD_GUARD: Final = "(a condition that could not be read)"
-"""The guard of one of several outcomes that depend on what only a run could tell, such as an element of a loop."""
+"""The guard of one of several outcomes that depend on what only a run could show, such as an element of a loop."""
 
 ANY_STATE: Final = "(any state)"
 """The target of a transition whose state after could not be read."""

@@ -28,7 +28,7 @@ from mainspring.purity.names import Names
 from mainspring.sources import source_of
 
 ROUNDS: Final = 2
-"""A loop of which nobody knows how often it runs is read so often at most: enough for one part to follow another."""
+"""A loop whose number of turns is unknown is read this often at most: enough for one part to follow another."""
 EXACT_ROUNDS: Final = 100
 
 _LEFT: Final = Returned(Known(None))

@@ -167,7 +167,7 @@ MOST_VALUES: Final = 30
 
 
 class Kind(Struct, frozen=True):
-    """A kind of state: its class, and the field and value that make it this one, if it is told apart by a field."""
+    """A kind of state: its class, and the field and value that make it this one, if a field distinguishes it."""
 
     name: str
     cls: Any

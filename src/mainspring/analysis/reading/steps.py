@@ -25,7 +25,7 @@ from mainspring.core.messages import Envelope
 from mainspring.styles import StateReturningWorkflow
 
 REPEATS: Final = 3
-"""Events of which nobody knows how many there are are folded so often at most."""
+"""Events whose number is unknown are folded this often at most."""
 TEXT_CHARACTERS: Final = 200
 
 _STATE: Final = "state"
@@ -91,7 +91,7 @@ def _led(read: Any, subject: Subject, state: Kind, message: type[Any] | None) ->
         return [Led((), Taken(None, problems=(problem,)))]
     except (RaisedError, KeyboardInterrupt):
         raise
-    except Exception as error:  # noqa: BLE001  an author's metaclass or descriptor may raise anything, and that is told
+    except Exception as error:  # noqa: BLE001  an author's metaclass or descriptor may raise anything, and that is reported
         reason = f"reading it failed with {type(error).__name__}: {error}"
         return [Led((), Taken(None, problems=(_problem(subject, state, message, reason),)))]
     return found
@@ -189,7 +189,7 @@ class _Step:
         if not answers:
             fields["task"] = Known(None)
         for name in ("task", "actor") if answers else ():
-            # Who answers a task is known, and nobody has no name.
+            # Who answers a task is known, and has a name.
             fields[name] = Symbol(f"envelope.{name}", (str,))
             way.exclude(Symbol(f"len(envelope.{name})"), 0)
         return Made(Envelope, fields)
@@ -299,7 +299,7 @@ class _Step:
         return None
 
     def _has(self, state: Value, field: str, value: Any) -> bool:
-        """Return True if a field of a state has a value; where nobody knows, the way forks."""
+        """Return True if a field of a state has a value; where it is unknown, the way forks."""
         found = self._reader.field(state, field)
         answer = equal(self._reader.way, found, Known(value))
         if answer.open:

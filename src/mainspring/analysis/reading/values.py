@@ -7,7 +7,7 @@
     Table      a dict with known keys
     Bound      a function or a method with its first argument
     Closure    a function written inside the one that is read
-    Test       the outcome of a comparison, before anybody asked for it
+    Test       the outcome of a comparison, before code has asked for it
 
 A symbol is known by its path, `message.offence`, as pure code would find the same object there again. What was learnt
 of it on the way, its type or that it is not None, belongs to the way and not to the symbol: see `ways`.

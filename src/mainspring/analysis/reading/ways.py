@@ -1,7 +1,7 @@
 """The ways through code: it is read once for each, and every way knows what was learnt on it.
 
-Reading is like running, but for what nobody knows before: then the way forks. The first reading takes every fork as
-true; each further one goes back to the last fork whose other side was not read yet.
+Reading is like running, except where only a run knows an outcome: then the way forks. The first reading takes every
+fork as true; each further one goes back to the last fork whose other side was not read yet.
 
 Guards: the conditions of several ways to the same outcome, as one condition that is short and still true.
 """
@@ -17,7 +17,7 @@ from mainspring.analysis.reading.records import choices, class_of
 from mainspring.analysis.reading.values import Symbol
 
 MOST_WAYS: Final = 300
-"""For one message in one state. Where there are more, nothing is told of them but that."""
+"""For one message in one state. Where there are more, only that is reported."""
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""A step of an instance as a given / when / then test: Python that can be copied into a file, and run there.
+"""A step of an instance as a given / when / then test: Python that runs when it is copied into a file.
 
 given    the inputs before it, stepped for real; or the events, where something was compensated on the way
 when     its input
@@ -36,7 +36,7 @@ from mainspring.engine.registry import WorkflowEntry
 
 LINE_CHARACTERS: Final = 100
 PAST_MOST: Final = 1_000
-"""Moments before a step. One with a longer past makes no test that anybody would read."""
+"""Moments before a step. One with a longer past makes a test that is too long to read."""
 
 _INDENT: Final = "    "
 _BUILT_IN: Final = "builtins"
@@ -87,7 +87,7 @@ def _snake(name: str) -> str:
 
 def _past(writer: _Writer, entry: WorkflowEntry, past: Sequence[Moment]) -> list[str]:
     events = [happened.entry.event for moment in past for happened in moment.happened]
-    # The kit undoes at once, as if every compensation succeeded: what really came of it, only the events tell.
+    # The kit undoes at once, as if every compensation succeeded: only the events show what really came of it.
     if any(isinstance(event, Compensating | Compensated) for event in events):
         return [writer.event(event) for event in events if event.folded]
     return [_input(writer, entry, moment.envelope) for moment in past if moment.envelope is not None]

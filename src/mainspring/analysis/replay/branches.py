@@ -23,10 +23,10 @@ from mainspring.sources import File, file_source
 
 T = TypeVar("T")
 
-# With Python 3.12 a frame that asks for its instructions while it is traced is told of them only the next time.
+# With Python 3.12 a frame that asks for its instructions while it is traced gets them only the next time.
 _MONITORING: Final[Any] = getattr(sys, "monitoring", None)
 _TOOLS: Final = (4, 3)
-"""The numbers that are nobody's: debuggers, coverage, profilers and optimizers have their own."""
+"""The free numbers: debuggers, coverage, profilers and optimizers have their own."""
 _OURS: Final = mainspring.__path__[0]
 
 INSTRUCTIONS_TRACED: Final = 200_000
@@ -65,7 +65,7 @@ class Trace:
         return self._left <= 0
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function, and see what it runs. A debugger that was tracing goes on afterwards."""
+        """Call a function, and record what it runs. A debugger that was tracing continues afterwards."""
         self._thread = threading.get_ident()
         return (self._traced if _MONITORING is None else self._monitored)(function, *arguments)
 

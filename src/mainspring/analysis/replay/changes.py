@@ -1,4 +1,4 @@
-"""What an event made of a state: another type perhaps, and the places that are not as they were."""
+"""How an event changed a state: to another type perhaps, and in which places."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ time at which it would come:
 
     from outside    what came from outside, when it came
     answers         to a command, child, task or request that was also made in the recorded story, the same answers, the
-                    same time after it; to any other nothing, and it is told as unanswered
+                    same time after it; to any other nothing, and it is listed as unanswered
     timers          when they were due, or as late as they were, unless they are cancelled
     compensations   as they were answered, or else as if they had been carried out
 
@@ -34,7 +34,7 @@ from mainspring.port.records import EventRow, Ref
 
 VERSIONS_NAMED: Final = 20
 EVENTS_MOST: Final = 100_000
-"""A longer stream is not told otherwise."""
+"""Longer streams are refused."""
 DAYS_AHEAD: Final = 36_500
 DAY_US: Final = 86_400_000_000
 
@@ -43,7 +43,7 @@ class Counterfactual(Struct, frozen=True):
     """The recorded story and the other one, both from the change on.
 
     `differs_at` is the first version of the other story, beside the changed input itself, that is not as recorded; None
-    if all of it is. `unanswered` are outputs to which nobody knows an answer; `waiting` timers that are not due yet;
+    if all of it is. `unanswered` are outputs without a known answer; `waiting` timers that are not due yet;
     `left_out` what operators did. `error` says why the other story stops: its instance would be suspended.
     """
 
@@ -62,12 +62,7 @@ class Counterfactual(Struct, frozen=True):
 
 
 def counterfactual(
-    entry: WorkflowEntry,
-    ref: Ref,
-    rows: Sequence[EventRow],
-    edit: Edit,
-    until_us: int,
-    silent: Collection[str] = (),
+    entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow], edit: Edit, until_us: int, silent: Collection[str] = ()
 ) -> Counterfactual:
     """Return how the story of a stream would have gone with an edit, up to a time.
 
@@ -94,7 +89,7 @@ def counterfactual(
 
 
 def check_edit(ref: Ref, rows: Sequence[EventRow], edit: Edit) -> None:
-    """Refuse an edit of what is no input that counts, or one that would come in the middle of a step."""
+    """Raise an OperationError unless the edit is of an input that counts, and between two steps."""
     inputs = [row.version for row in rows if row.event in INPUTS]
     last = rows[-1].version if rows else 0
     if edit.position in inputs or (edit.what == "insert" and edit.position == last + 1 > 1):
@@ -108,12 +103,7 @@ def check_edit(ref: Ref, rows: Sequence[EventRow], edit: Edit) -> None:
 
 
 def _compared(
-    entry: WorkflowEntry,
-    ref: Ref,
-    rows: Sequence[EventRow],
-    edit: Edit,
-    story: Retelling,
-    recorded_state: Any,
+    entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow], edit: Edit, story: Retelling, recorded_state: Any
 ) -> Counterfactual:
     later = [entry.recorder.entry(ref, row) for row in rows if row.version >= edit.position]
     recorded = tuple(one for one in later if one.event.folded or isinstance(one.event, AnswerRefused))
@@ -147,5 +137,5 @@ def _differs_at(edit: Edit, recorded: Sequence[Entry], told: Sequence[Entry]) ->
 
 
 def silent_commands(registry: Registry) -> frozenset[str]:
-    """Return the names of the messages whose handlers say that they answer nothing."""
+    """Return the names of the messages whose handlers are annotated to return None."""
     return frozenset(name for name, handler in registry.handlers.items() if return_hint(handler.function) is NoneType)

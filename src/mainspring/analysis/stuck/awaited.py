@@ -1,7 +1,7 @@
 """What an instance waits for beside its inbox, its outbox and its timers: children, fan-outs and people.
 
 These leave no row that waits, so they are read from its stream: what was begun and has no outcome yet. How many parts
-of a fan-out are done, the stream of its own instance tells.
+of a fan-out are done stands in the stream of its own instance.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class _Total(Struct):
 async def awaited_of(
     store: Store, row: InstanceRow, registry: Registry | None = None, events: int | None = None
 ) -> Awaited:
-    """Return what an instance waits for beside what lies in its inbox and its outbox.
+    """Return what an instance waits for that has no row in its inbox or outbox.
 
-    What has ended waits for nobody: its children are cancelled, or go on alone. Which instance a child is, the `route`
-    of the app's workflows says. So many of its last `events` are looked at; all, where nobody says.
+    What has ended waits for nothing: its children are cancelled, or go on alone. Which instance a child is, the `route`
+    of the app's workflows says. Only that many of its last `events` are read; all, if that is None.
     """
     if row.status in ENDED:
         return Awaited([], [])
@@ -66,7 +66,7 @@ async def awaited_of(
 async def _told(
     store: Store, row: InstanceRow, children: Sequence[OpenChild], registry: Registry | None
 ) -> list[OpenChild]:
-    """Return children with their instances, and the first fan-outs with how far they are."""
+    """Return children with their instances, and the first fan-outs with their progress."""
     ref, known = Ref(row.workflow, row.id), None if registry is None else registry.workflows.get(row.workflow)
     entry = None if known is None else known.at(row.definition_version)
     counted = [child.position for child in children if child.is_fan_out][:FAN_OUTS_COUNTED]
@@ -98,7 +98,7 @@ async def _open(store: Store, ref: Ref, key: int, since: int) -> tuple[list[Open
             elif event == "Asked":
                 asked.append(position)
             elif event == "Began":
-                children.clear()  # one that begins anew waits for nobody yet
+                children.clear()  # one that begins anew waits for nothing yet
             elif event == "Reset":
                 back_to = await _back_to(store, ref, position)
                 children = {begun: child for begun, child in children.items() if begun <= back_to}
@@ -115,7 +115,7 @@ async def _back_to(store: Store, ref: Ref, position: int) -> int:
 
 
 async def _counted(store: Store, parent: Ref, child: OpenChild, begun: EventRow) -> OpenChild:
-    """Return a fan-out with how far it is: the instance that counts its parts bears the id of what began it."""
+    """Return a fan-out with its progress: the instance that counts its parts has the id of the event that began it."""
     try:
         total = json.decode(begun.body or b"", type=_Total).total
     except (DecodeError, ValidationError):

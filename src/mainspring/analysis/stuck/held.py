@@ -1,4 +1,4 @@
-"""What does not go on, in words: what is paused, held back by workers, was lost with them, or none of them can read."""
+"""What makes no progress, in words: what is paused, held back by workers, lost with them, or unreadable to all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def unread_told(one: Unread, now_us: int) -> str:
 
 
 def told_of(fleet: Fleet | None, ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim]) -> list[str]:
-    """Return what of an instance no worker that runs can read: itself, the next of its inputs, any of its outputs."""
+    """Return what no live worker can read of an instance: itself, the next of its inputs, any of its outputs."""
     if fleet is None:
         return []
     found: list[str] = []
@@ -82,13 +82,13 @@ KEEP = "they were given up, and keep a thread each"
 
 
 async def held_back(store: Store) -> dict[str, str]:
-    """Return why commands wait that are due, by their destinations: what the workers that live have told."""
+    """Return why due commands wait, by destination, as live workers reported it."""
     now_us = store.now_us()
     return told_by([row for row in await store.workers() if row.ends_us > now_us], now_us)
 
 
 async def not_going_on(store: Store) -> list[str]:
-    """Return all that does not go on now, whatever instances it is of: paused, held back, lost, or read by nobody."""
+    """Return all that makes no progress now, of any instance: paused, held back, lost, or read by no worker."""
     pauses = [str(pause) for pause in await paused(store)]
     lost = [text for texts in (await suspected(store)).values() for text in texts]
     strange = [unread_told(one, store.now_us()) for one in await unread_of(store)]
@@ -103,7 +103,7 @@ async def held_among(
     children: Sequence[OpenChild] = (),
     registry: Registry | None = None,
 ) -> list[str]:
-    """Return why some of what an instance waits for waits: it is paused, held back, or no worker can read it."""
+    """Return why what an instance waits for makes no progress: it is paused, held back, or no worker can read it."""
     if not inputs and not outputs and not children:
         return []
     held, pauses = await held_back(store), await paused(store)
@@ -115,7 +115,7 @@ async def held_among(
 
 
 def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:
-    """Return what these workers tell of the destinations that they hold back."""
+    """Return what these workers report of the destinations that they hold back."""
     breakers: dict[str, list[OpenBreaker]] = {}
     hung: dict[str, list[HungCalls]] = {}
     taken: list[TakenThreads] = []
@@ -137,7 +137,7 @@ def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:
 
 
 def _breaker(found: Sequence[OpenBreaker], workers: int, now_us: int) -> str:
-    """Return what is told of a destination's breaker, which each worker has for itself.
+    """Return the report on a destination's breaker, which each worker has for itself.
 
     >>> found = [OpenBreaker("Charge", 0, 5, "TimeoutError", 60_000_000, 41)]
     >>> for part in _breaker(found, 1, 40_000_000).split("; ", 1):
@@ -161,7 +161,7 @@ def _breaker(found: Sequence[OpenBreaker], workers: int, now_us: int) -> str:
 
 
 def _hung(found: Sequence[HungCalls], workers: int, now_us: int) -> str:
-    """Return what is told of calls that hang.
+    """Return the report on calls that hang.
 
     >>> print(_hung([HungCalls("Charge", 0, 2)], 1, 0))
     2 calls of Charge hang since 00:00 UTC (they were given up, and keep a thread each)
@@ -181,7 +181,7 @@ def _hung(found: Sequence[HungCalls], workers: int, now_us: int) -> str:
 
 
 def _taken(found: Sequence[TakenThreads], workers: int, now_us: int) -> str:
-    """Return what is told of threads of which none becomes free.
+    """Return the report on thread pools in which no thread becomes free.
 
     >>> print(_taken([TakenThreads(0, 9, {"charge": 30, "mail": 2})], 1, 0))
     No thread for plain functions has become free since 00:00 UTC, and 9 calls wait: charge has 30, mail 2
@@ -205,7 +205,7 @@ def _waiting(count: int) -> str:
 
 
 def _since(time_us: int, now_us: int) -> str:
-    """Return a moment as short as it can be understood."""
+    """Return a time in its shortest readable form."""
     day = "%Y-%m-%d " if moment(time_us).date() != moment(now_us).date() else ""
     return f"{moment(time_us):{day}%H:%M} UTC"
 
@@ -218,7 +218,7 @@ WAITING_LOOKED_AT: Final = 100
 def paused_among(
     pauses: Sequence[Pause], ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim], now_us: int
 ) -> list[str]:
-    """Return which pauses let something wait that an instance waits for: its workflow's, and those of handlers."""
+    """Return which pauses hold up an instance: its workflow's, and those of the handlers that it waits for."""
     late = any(claim.kind == "timer" and claim.due_us <= now_us for claim in outputs)
     commands = {claim.type for claim in outputs if claim.kind == "send"}
     replies = {claim.destination for claim in outputs if claim.kind != "send"}
@@ -269,7 +269,7 @@ SUSPECTED_FIX: Final = "Find out why the workers ended: out of memory, a crash, 
 
 
 async def suspected(store: Store) -> dict[Ref, list[str]]:
-    """Return what is told of work that may take workers down, by its instances; what was lost most first."""
+    """Return the report on work that may take workers down, by its instances; what was lost most first."""
     found: dict[Ref, list[str]] = {}
     for suspect in await store.suspects(SUSPECTS_LOOKED_AT):
         found.setdefault(Ref(suspect.workflow, suspect.instance), []).append(suspect_told(suspect))

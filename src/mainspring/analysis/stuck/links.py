@@ -1,4 +1,4 @@
-"""Which other instances an instance has to do with: who began it, whom it began, who wrote to it and to whom it wrote.
+"""Which other instances an instance has to do with: its parent, its children, its senders and its receivers.
 
 A stream names those that a message came from. Where a message went, `route` says: today's code is asked, as the engine
 asked when it carried the message out.
@@ -57,7 +57,7 @@ def links_of(registry: Registry, entry: WorkflowEntry | None, row: InstanceRow, 
             for link in _went_to(registry, entry, own, event):
                 found.setdefault((link.relation, link.ref), link)
         except MainspringError:
-            # A type that this app has lost, or an erased message: nobody can tell any more where it went.
+            # A type that this app has lost, or an erased message: where it went is not known any more.
             unread += 1
     others = tuple(link for link in found.values() if link.ref != own)
     cut = len(others) > LINKS_MOST or len(rows) >= EVENTS_LOOKED_AT
@@ -78,7 +78,7 @@ def _came_from(row: InstanceRow, rows: Sequence[EventRow]) -> Iterator[Link]:
 
 
 def child_of(registry: Registry, entry: WorkflowEntry | None, own: Ref, row: EventRow) -> Ref | None:
-    """Return the instance that an event has begun; None where nobody can tell any more."""
+    """Return the instance that an event has begun; None where that is not known any more."""
     try:
         return next((link.ref for link in _went_to(registry, entry, own, row)), None)
     except MainspringError:

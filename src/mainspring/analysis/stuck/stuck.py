@@ -6,16 +6,16 @@ wait as they should, only for long.
 What is unusual, the finished stays in the same state say. Their durations spread over magnitudes, so logarithms are
 compared: the median, and the median distance from it, which a few odd ones do not move. The fence lies so far above the
 median that of all stays, finished and not, half a one would be expected behind it if they were alike (Chauvenet's
-criterion): nobody sets a threshold, and the more instances there are, the further it moves away. It is never nearer
+criterion): no threshold has to be set, and the more instances there are, the further it moves away. It is never nearer
 than a minute: where others were answered in milliseconds, one may take seconds, and a person does.
 
 Why an instance does not go on: what it waits for, the likeliest first.
 
 The store is asked for all of these; what is found first is the cause:
 
-    suspended      an input or a handler failed, or somebody stopped it
-    dead letter    a message that it sent could not be carried out, and nobody has dealt with that
-    paused         somebody has paused its workflow, or the handler of a command, or a child waits for such a pause
+    suspended      an input or a handler failed, or an operator stopped it
+    dead letter    a message that it sent could not be carried out, and was neither retried nor discarded
+    paused         an operator has paused its workflow, or the handler of a command, or a child waits for such a pause
     lost           a command or an input of it was lost with one worker after the other, and may be why they ended
     held back      a command is due, and workers hold back what goes to its destination: a breaker is open there
     unread         an input, a command, a timer or its own stream has waited for a minute, and no worker can read it
@@ -122,7 +122,7 @@ async def reasons_of(store: Store, refs: Sequence[Ref], registry: Registry | Non
 async def _readable(
     store: Store, ref: Ref, letters: Sequence[DeadLetter], workers: _Workers, registry: Registry | None
 ) -> Reason:
-    """Return a reason also where one cannot be read: that may well be the reason."""
+    """Return a reason also where reading it fails: that failure may be the reason."""
     try:
         return await _reason(store, ref, letters, workers, registry)
     except DamagedRecordError as error:
@@ -229,7 +229,7 @@ def _ago(time_us: int, now_us: int) -> str:
 LEAST_STAYS: Final = 20
 """Fewer finished stays in a state say nothing about what is unusual there."""
 LEAST_FENCE_SECONDS: Final = 60
-"""Nobody is called stuck for a shorter stay, however quick the others were."""
+"""A shorter stay is not called stuck, however quick the others were."""
 SHOWN: Final = 50
 
 # The median distance of normally distributed values is so much smaller than their standard deviation.
@@ -244,7 +244,7 @@ _AS_IT_SHOULD: Final = frozenset({"paused", "handler", "child", "task", "timer",
 class Stuck(Struct, frozen=True):
     """An instance that seems stuck.
 
-    `by` says why it is here: `suspended`, it goes on only when somebody lets it; `bound`, it runs longer than its
+    `by` says why it is here: `suspended`, it goes on only when it is resumed; `bound`, it runs longer than its
     workflow's `expected_within`; `dwell`, it is unusually long in its state. `limit_seconds` is that bound, or the
     fence; `usual_seconds` the median of the finished stays in this state, and `stays` how many there were.
     """
@@ -295,7 +295,7 @@ def fence_of(finished: Sample, waiting: int) -> Fence | None:
     if stays < LEAST_STAYS:
         return None
     middle, distance = finished.log_middle()
-    # Where all took equally long, the fence is not nearer than what a sample can tell apart.
+    # Where all took equally long, the fence is not nearer than what a sample can distinguish.
     sigma = max(distance, RELATIVE_ERROR) * _SIGMAS
     sigmas = NormalDist().inv_cdf(1 - 1 / (2 * (stays + waiting)))
     return Fence(max(math.exp(middle + sigmas * sigma), LEAST_FENCE_SECONDS * 1e6), math.exp(middle), stays)
@@ -313,7 +313,7 @@ async def stuck_of(
     """Read the streams of the instances that are found, and return those that seem stuck, with the likely reason.
 
     `bounds` are how long instances of a workflow are expected to run. With `sharing`, other processes help
-    where there are many. `progress` is told how many instances were looked at since it was told last. With a
+    where there are many. `progress` is called with the number of instances read since its last call. With a
     `registry`, it is known which instances the children are that they wait for, and whether those wait for a pause.
     """
     now_us = store.now_us()

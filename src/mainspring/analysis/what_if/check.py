@@ -64,7 +64,7 @@ async def check(
 ) -> Report:
     """Walk the streams of the instances that the filters find with the code of an app that runs, and report.
 
-    `sample` takes at most so many instances of each workflow, by chance, and the same ones every time. Where there are
+    `sample` takes at most that many instances of each workflow, at random but the same ones every time. Where there are
     many instances, the processes of `sharing` share the work. With `against`, every state is held against the one that
     the old code comes to.
     """
@@ -288,7 +288,7 @@ def check_file(
     """Walk the streams of a file that `export` or a purge has written with the code of an app, and report.
 
     The app is not started. With `against`, every state is held against the one that the old code comes to.
-    `on_progress` is told how many lines were read since it was told last.
+    `on_progress` is called with the number of lines read since its last call.
     """
     internals_of(app).registry.add_publication()
     internals_of(app).registry.add_fan_out()

@@ -1,4 +1,4 @@
-"""One stream, walked with the code of today: every input decided once more, every event folded, and held against it.
+"""One stream, walked with the code of today: every input decided once more, every event folded, and compared with it.
 
 What was recorded is folded, not what would be decided: so each step is judged for itself, in the state in which it was
 taken, and one difference does not hide or make others.
@@ -41,7 +41,7 @@ from mainspring.port.records import EventRow, Ref, Snapshot
 from mainspring.purity.guarding import Watch
 
 STATES_KEPT: Final = 10_000
-"""Of one instance, for resets: to go back further, a stream would have to be folded anew."""
+"""Of one instance, for resets: to go back further, a stream would have to be folded again."""
 SHOWN_CHARACTERS: Final = 300
 STOPPED: Final = "Nothing behind it was checked."
 
@@ -111,11 +111,11 @@ class Comparison(Walk):
                     self.walk(row)
 
     def hold_against(self, states: Mapping[int, Stored]) -> None:
-        """Hold the next events against the states that old code comes to by them."""
+        """Compare the next events with the states that old code folds them to."""
         self._stored, self._beside_old = states, True
 
     def end(self) -> None:
-        """Know that there are no more."""
+        """Close the last step: there are no more events."""
         if not self._stopped:
             try:
                 self.close()
@@ -123,7 +123,7 @@ class Comparison(Walk):
                 self._stopped = True
 
     def stop(self, why: str, *, inside: bool) -> None:
-        """Know that what follows is not there, or not as it was; what came before was checked.
+        """Stop: what follows is missing or altered; what came before was checked.
 
         What was recorded for the last input may go on there: `inside` of its step nothing can be said of it.
         """
@@ -133,14 +133,14 @@ class Comparison(Walk):
         self._stopped = True
 
     def unreadable_state(self, snapshot: Snapshot, error: CodecError) -> None:
-        """Know that the state, which is all that is kept of the instance, cannot be read."""
+        """Report that the state, which is all that is kept of the instance, cannot be read."""
         what = f"the state {snapshot.type} (version {snapshot.type_version}) cannot be read any more"
         self._add("unreadable", what, snapshot.version, (str(error),))
 
     # ---- one event after the other
 
     def _goes_on(self, row: EventRow) -> bool:
-        """Return True if what could not be walked is left behind here; then the walk goes on."""
+        """Return True if a reset or a new beginning leaves the unreadable part behind, so that the walk continues."""
         if row.event != "Began" and (row.event != "Reset" or back_to(row) not in self._states):
             return False
         self._stopped, self.gone = False, None
@@ -177,7 +177,7 @@ class Comparison(Walk):
                 del self.found[key]
 
     def _forget_what_was_decided_before(self) -> None:
-        """What was decided under another version of the workflow is no measure of this one."""
+        """Decisions under another version of the workflow are not compared with this one's."""
         for key in [key for key in self.found if key[0] in ("decision", "error", "state")]:
             del self.found[key]
         before = self.compared.before_migration + self.compared.decisions
@@ -283,7 +283,7 @@ class Comparison(Walk):
         return state
 
     def _settle(self, input: int, version: int, before: Any) -> None:
-        """Remember the state, and hold it against a stored one where there is one."""
+        """Remember the state, and compare it with a stored one where there is one."""
         state, states = self.state, self._states
         states[version] = state
         self.compared.states_passed += 1
@@ -327,7 +327,7 @@ class Comparison(Walk):
         self._add("error", what, row.version, lambda: (self._head(message, before), told(error, SHOWN_CHARACTERS)))
 
     def _decides(self, row: EventRow, envelope: Envelope[Any], before: Any) -> bool:
-        """Return True if decide comes to an end; then the error is one of the evolve behind it."""
+        """Return True if decide returns; then the error came from the evolve behind it."""
         definition, begins = self.entry.definition, row.event == "InitiatedBy"
         asked = asked_of(definition, envelope, row.version - 1 - begins, begins, *self._recorded(row))
         try:
@@ -358,7 +358,7 @@ class Comparison(Walk):
             found = state_changes(self._recorder, was, self.state)
         except CodecError as error:
             if self._beside_old:
-                # A snapshot of another shape is folded anew. Two codes that come to states of two shapes differ.
+                # A snapshot of another shape is folded again. Two codes that come to states of two shapes differ.
                 self.compared.states += 1
                 what = f"the state {name} has another shape: the old {stored.type} cannot be read by today's code"
                 self._add("state", what, version, (str(error), *self._shapes(stored)))

@@ -62,7 +62,7 @@ class Found(Struct):
 
 
 class Compared(Struct):
-    """How much was held against what: decisions step by step, names of states, and whole states where there are any.
+    """How much was compared: decisions step by step, names of states, and whole states where there are any.
 
     `states` are those of `states_passed` of which the whole is known: by a snapshot, or by old code to compare with.
     """

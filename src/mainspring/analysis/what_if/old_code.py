@@ -1,4 +1,4 @@
-"""Older code beside today's: where it lies, and the states that it comes to along the same streams.
+"""Older code beside today's: where it is, and the states that it folds the same streams to.
 
 Two versions of a module cannot be loaded into one process. So the old code runs in one of its own, which gets the
 events of a stream and answers with the states; it opens no database.
@@ -71,7 +71,7 @@ class Answer(Struct, frozen=True):
 
 @contextmanager
 def old_code(old: str, address: str) -> Generator[OldCode]:
-    """Find old code and see that it can be loaded: a folder that stands for the current one, or a revision of git.
+    """Find old code and check that it can be loaded: a folder that stands for the current one, or a revision of git.
 
     A revision is written into a folder that is removed afterwards. `address` is `module:app`, as it is called there.
     """
@@ -156,7 +156,7 @@ def _unknown(old: str, why: str, do: str) -> OperationError:
 
 
 class OldStates:
-    """The states that old code comes to, asked for from a process of its own. It ends with whoever asks."""
+    """The states that old code comes to, asked for from a process of its own, which ends with its caller."""
 
     def __init__(self, old: OldCode) -> None:
         self._old = old
@@ -165,7 +165,7 @@ class OldStates:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=old.folder,
-            # Nothing is written into a folder of somebody else.
+            # Nothing is written into a folder that is not ours.
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         )
         self._answers = msgspec.msgpack.Decoder(Answer)
@@ -182,7 +182,7 @@ class OldStates:
         self.close()
 
     def pasts(self, parts: Sequence[Part]) -> list[Past]:
-        """Return what the old code makes of some parts, of EVENTS_PER_QUESTION together."""
+        """Return what the old code makes of some parts, at most EVENTS_PER_QUESTION events in all."""
         return self._ask(parts).pasts
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ class OldStates:
 
 
 class Beside:
-    """Gives the events of an instance to a walk; and first to old code, if there is any, to hold it against that."""
+    """Passes the events of an instance to a walk, and first to old code, if there is any, to compare the states."""
 
     def __init__(self, walk: Comparison, row: InstanceRow, old: OldStates | None) -> None:
         self.walk = walk
@@ -245,7 +245,7 @@ class Beside:
 
 
 def hold(walk: Comparison, past: Past) -> None:
-    """Hold the next events of a walk against what old code makes of them."""
+    """Compare the next events of a walk with what old code makes of them."""
     walk.hold_against(past.states)
     walk.uncompared = None if past.why is None else f"the old code could not fold it to the end: {past.why}"
 

@@ -1,6 +1,6 @@
 """The process in which old code runs: it folds the events that it is given, and answers with the states.
 
-`python -m mainspring.analysis.what_if.old_process`, as `old_code` starts it. It ends when nobody asks any more.
+`python -m mainspring.analysis.what_if.old_process`, as `old_code` starts it. It ends with the process that asks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
             return
         try:
             fold = _Fold(_loaded(msgspec.msgpack.decode(first, type=OldCode)))
-        except Exception as error:  # noqa: BLE001  a module may raise anything, and it is told to who asks
+        except Exception as error:  # noqa: BLE001  a module may raise anything, and the caller gets it
             write_frame(answers, Answer(failed=told(error)))
             return
         write_frame(answers, Answer())
@@ -57,7 +57,7 @@ def main() -> None:
         while (frame := read_frame(asked)) is not None:
             write_frame(answers, Answer([fold.past(part) for part in questions.decode(frame)]))
     except BrokenPipeError:
-        return  # nobody waits for the answer
+        return  # the caller is gone
 
 
 def _pipes() -> tuple[IO[bytes], IO[bytes]]:

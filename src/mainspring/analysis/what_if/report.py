@@ -1,4 +1,4 @@
-"""What if this code had run? The report on many streams, held against the code of today, by kind of difference."""
+"""What if this code had run? The report on many streams, compared with the code of today, by kind of difference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mainspring.analysis.what_if.contrast import Compared, Found, Key, What
 from mainspring.port.records import ENDED, InstanceRow
 
 KINDS: Final = 500
-"""How many kinds of difference, and of reasons why something was not checked, are told apart."""
+"""How many kinds of difference, and of reasons why something was not checked, are distinguished."""
 EXAMPLES: Final = 1
 OTHERS: Final = f"others, behind the first {KINDS} kinds of difference"
 
@@ -70,7 +70,7 @@ class Report(Struct, frozen=True):
 
     In flight is what has not ended: running, suspended or compensating. `against` names the old code whose states were
     compared, if there was any; without, a state is compared by its name, and the whole of it where a snapshot has it.
-    `new_fields` are told and count in nothing.
+    `new_fields` are shown and count as no difference.
 
     >>> Report().safe
     True

@@ -266,7 +266,7 @@ class World:
                 await asyncio.sleep(REAL_CHECK_SECONDS)
 
     def _busy(self) -> list[str]:
-        """Return the handlers that wait for something which neither the loop nor the virtual clock will bring."""
+        """Return the handlers that wait for something that neither the loop nor the virtual clock will deliver."""
         at_rest = self._clock.asleep | self._gate.waiting
         return [name for task, name, _ in internals_of(self.app).engine.attempts() if task not in at_rest]
 

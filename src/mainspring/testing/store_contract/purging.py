@@ -211,7 +211,7 @@ class PurgingTests(Suite):
         await _ended(rig)
         assert await rig.commit(step("m-1")) == [Duplicate(same=True)]
         await _purged(rig, events=1)
-        assert await rig.commit(step("m-1")) == [Conflict("version")], "its event is still there, and nobody's any more"
+        assert await rig.commit(step("m-1")) == [Conflict("version")], "its event is still there, without an instance"
         await _purged(rig)
         assert await rig.commit(step("m-1")) == [Conflict("version")]
 

@@ -135,7 +135,7 @@ class TrimmingTests(Suite):
 
     @behaviour
     async def test_what_became_of_tasks_stays_while_an_answer_waits(self, rig: Rig) -> None:
-        """Refused, it opens its task again; not if that was closed or asked anew since."""
+        """Refused, it opens its task again; not if that was closed or asked again since."""
         await rig.done(_trimming("m-1"))
         rows = (EventRow(3, "TaskClosed", 0), EventRow(4, "Asked", 0), EventRow(5, "Resumed", 0))
         await rig.done(Unit(order().workflow, order().id, expected_version=2, events=rows))
