@@ -403,6 +403,7 @@ export interface MomentEvent {
   at: string | null;
   to: string | null;
   reason: string | null;
+  cause: number | null;
   change: StateChanged | null;
 }
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import click
-from msgspec import Raw
 
-from mainspring.analysis.replay.changes import change_document, change_lines, state_change
+from mainspring.analysis.replay.changes import change_lines, state_change
 from mainspring.analysis.replay.counterfactual import (
     DAY_US,
     DAYS_AHEAD,
@@ -107,7 +106,7 @@ def counterfactual(
             instance.entry, instance.ref, rows, edit, until_us, silent_commands(internals_of(app).registry)
         )
         if as_json:
-            write_json(_document(instance, found))
+            write_json(instance.documents.counterfactual(found))
         else:
             _write(instance, found)
         return 0
@@ -206,41 +205,3 @@ def _paired(one: Sequence[Entry], other: Sequence[Entry]) -> Iterator[tuple[Entr
         if same_left < len(one) and same_right < len(other):
             yield one[same_left], other[same_right]
         left, right = same_left + 1, same_right + 1
-
-
-# ---- for programs
-
-
-def _document(instance: Instance, found: Counterfactual) -> dict[str, Any]:
-    recorder = instance.entry.recorder
-    states = [recorder.snapshot(state, 0, "") for state in (found.recorded_state, found.state)]
-    return {
-        "instance": str(instance.ref),
-        "edit": {"what": found.edit.what, "position": found.edit.position},
-        "recorded": [_entry_document(entry) for entry in found.recorded],
-        "told": [_entry_document(entry) for entry in found.told],
-        "differs_at": found.differs_at,
-        "recorded_state": {"type": states[0].type, "state": Raw(states[0].body)},
-        "state": {"type": states[1].type, "state": Raw(states[1].body)},
-        "change": change_document(state_change(found.recorded_state, found.state)),
-        "unanswered": [_entry_document(entry) for entry in found.unanswered],
-        "assumed": [_entry_document(entry) for entry in found.assumed],
-        "untaken": [
-            {"position": untaken.position, "message": shown(untaken.message), "reason": untaken.reason}
-            for untaken in found.untaken
-        ],
-        "waiting": [_entry_document(entry) for entry in found.waiting],
-        "left_out": [_entry_document(entry) for entry in found.left_out],
-        "error": found.error,
-    }
-
-
-def _entry_document(entry: Entry) -> dict[str, Any]:
-    row = tell([entry])[0]
-    return {
-        "position": entry.position,
-        "event": row.event,
-        "message": row.message,
-        "kind": entry.kind,
-        "time": entry.time,
-    }

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
-from msgspec import Raw
-from msgspec.structs import replace
 
 from mainspring.analysis.replay.branches import Branch
-from mainspring.analysis.replay.changes import change_document, change_lines, state_change
+from mainspring.analysis.replay.changes import change_lines, state_change
+from mainspring.analysis.replay.documents import All, Documents, ExplainedMoment
 from mainspring.analysis.replay.explain import Explanation, because
 from mainspring.analysis.replay.explain import explain as explained
-from mainspring.analysis.replay.travel import travel
+from mainspring.analysis.replay.travel import travel_rows
 from mainspring.app import Mainspring
 from mainspring.app.internals import internals_of
 from mainspring.cli.failures import REFUSED, MisuseError
@@ -28,7 +27,7 @@ from mainspring.engine.inputs.stored_streams import readable, refuse_unkept
 from mainspring.engine.recording.walk import Happened, Moment, Stopped
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import shown
-from mainspring.port.records import InstanceRow, Ref
+from mainspring.port.records import EventRow, InstanceRow, Ref
 
 LINES_PER_CHANGE: Final = 20
 TEXT_CHARACTERS: Final = 300
@@ -75,11 +74,16 @@ async def replay(app: Mainspring, identity: str, first: int, last: int | None, a
             click.echo(NO_EVENTS)
             if instance.row.error is not None:
                 click.secho(f"{instance.row.status}: {visible(instance.row.error)}", fg="red")
-    async for moment in travel(internals_of(app).engine.store, instance.entry, instance.ref, begin, end):
-        if isinstance(moment, Stopped):
-            _write_stopped(moment, as_json=as_json)
+    async for each in travel_rows(internals_of(app).engine.store, instance.entry, instance.ref, begin, end):
+        if isinstance(each, Stopped):
+            _write_stopped(instance, each, as_json=as_json)
             return REFUSED
-        _write_moment(instance.entry, moment, as_json=as_json)
+        moment, rows = each
+        why = explained(instance.entry, moment, evolve=as_json)
+        if as_json:
+            write_json(instance.document(moment, rows, why))
+        else:
+            _write_moment(moment, why)
     return 0
 
 
@@ -105,17 +109,18 @@ async def explain(app: Mainspring, identity: str, at: int | None, as_json: bool)
     instance = await opened(app, identity, "explained")
     instance.check(at)
     found: Moment | None = None
-    async for moment in travel(internals_of(app).engine.store, instance.entry, instance.ref, at or 1, at):
-        if isinstance(moment, Stopped):
-            _write_stopped(moment, as_json=as_json)
+    rows: Sequence[EventRow] = ()
+    async for each in travel_rows(internals_of(app).engine.store, instance.entry, instance.ref, at or 1, at):
+        if isinstance(each, Stopped):
+            _write_stopped(instance, each, as_json=as_json)
             return REFUSED
-        counts = moment.is_step and not moment.abandoned
-        found = moment if counts or at is not None else found
+        if at is not None or (each[0].is_step and not each[0].abandoned):
+            found, rows = each
     explanation = None if found is None else explained(instance.entry, found)
     if found is None or explanation is None:
         raise MisuseError(_nothing_decided(instance, found))
     if as_json:
-        write_json({"instance": str(instance.ref), **_step_document(instance.entry, found, explanation)})
+        write_json(instance.document(found, rows, explanation))
     else:
         _write_explanation(instance, found, explanation)
     return 0
@@ -127,6 +132,15 @@ class Instance(NamedTuple):
     row: InstanceRow
     ref: Ref
     entry: WorkflowEntry
+
+    @property
+    def documents(self) -> Documents:
+        """What makes records of it for programs."""
+        return Documents(All(), self.entry, self.ref)
+
+    def document(self, moment: Moment, rows: Sequence[EventRow], why: Explanation | None) -> ExplainedMoment:
+        """Return a moment for programs."""
+        return self.documents.explained(self.documents.moment(moment, rows, why), self.documents.state(moment.before))
 
     def check(self, version: int | None) -> None:
         """Refuse a position that is not there yet."""
@@ -155,11 +169,7 @@ def _nothing_decided(instance: Instance, found: Moment | None) -> str:
 # ---- for people
 
 
-def _write_moment(entry: WorkflowEntry, moment: Moment, *, as_json: bool) -> None:
-    explanation = explained(entry, moment, evolve=as_json)
-    if as_json:
-        write_json(_step_document(entry, moment, explanation))
-        return
+def _write_moment(moment: Moment, explanation: Explanation | None) -> None:
     click.echo()
     for happened in moment.happened:
         _write_event(happened, abandoned=moment.abandoned)
@@ -229,9 +239,9 @@ def _write_line(line: str) -> None:
     click.echo(f"{' ' * MARGIN}{visible(line)}")
 
 
-def _write_stopped(stopped: Stopped, *, as_json: bool) -> None:
+def _write_stopped(instance: Instance, stopped: Stopped, *, as_json: bool) -> None:
     if as_json:
-        write_json({"position": stopped.position, "problem": stopped.problem})
+        write_json(instance.documents.stopped(stopped))
     else:
         click.secho(f"\n{stopped.position:>5}  {visible(stopped.problem)}", fg="red")
 
@@ -282,57 +292,3 @@ def _branch_lines(branch: Branch) -> Iterator[str]:
 def _write_field(name: str, lines: Sequence[str]) -> None:
     for number, line in enumerate(lines):
         click.echo(f"  {'' if number else name:8} {visible(line)}")
-
-
-# ---- for programs
-
-
-def _step_document(entry: WorkflowEntry, moment: Moment, explanation: Explanation | None) -> dict[str, Any]:
-    return {
-        "position": moment.position,
-        "last": moment.last,
-        "abandoned": moment.abandoned,
-        "before": _state_document(entry, moment.before, moment.position - 1),
-        "after": _state_document(entry, moment.after, moment.last),
-        "events": [_event_document(happened) for happened in moment.happened],
-        "explanation": None if explanation is None else _explanation_document(explanation),
-    }
-
-
-def _state_document(entry: WorkflowEntry, state: Any, version: int) -> dict[str, Any]:
-    stored = entry.recorder.snapshot(state, version, entry.fingerprint)
-    return {"type": stored.type, "state": Raw(stored.body)}
-
-
-def _event_document(happened: Happened) -> dict[str, Any]:
-    entry, told = happened.entry, tell([happened.entry])[0]
-    return {
-        "position": entry.position,
-        "event": told.event,
-        "message": told.message,
-        "kind": entry.kind,
-        "time": entry.time,
-        "actor": entry.actor,
-        "cause": entry.cause,
-        "change": change_document(state_change(happened.before, happened.state)),
-    }
-
-
-def _explanation_document(explanation: Explanation) -> dict[str, Any]:
-    return {
-        "workflow_version": explanation.workflow_version,
-        "fingerprint": explanation.fingerprint,
-        "asked": explanation.asked,
-        "agrees": explanation.agrees,
-        "decide": [_branch(branch) for branch in explanation.decide],
-        "evolve": [
-            {"position": evolved.position, "branches": [_branch(branch) for branch in evolved.branches]}
-            for evolved in explanation.evolve
-        ],
-        "decided": [shown(event) for event in explanation.decided],
-        "error": explanation.error,
-    }
-
-
-def _branch(branch: Branch) -> Branch:
-    return replace(branch, file=_here(branch.file))

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from mainspring import views
+from mainspring.analysis.replay import documents
 from mainspring.app import Mainspring
 from mainspring.app.internals import internals_of
 from mainspring.errors import MainspringError
@@ -70,7 +71,7 @@ ROUTES: Final = (
 FAULTS: Final = 20
 RECORDS: Final[dict[str, type[Struct]]] = {
     name: each
-    for home in (views, models, analytics, workflows)
+    for home in (documents, views, models, analytics, workflows)
     for name, each in vars(home).items()
     if isinstance(each, type) and issubclass(each, Struct)
 }

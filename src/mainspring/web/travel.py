@@ -9,35 +9,31 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 from msgspec import Struct, json
-from msgspec.structs import asdict, replace
 from pydantic import ConfigDict, Field
 
-from mainspring.analysis.replay.changes import state_change
 from mainspring.analysis.replay.counterfactual import (
     DAY_US,
     DAYS_AHEAD,
     EVENTS_MOST,
-    Counterfactual,
     counterfactual,
     silent_commands,
 )
-from mainspring.analysis.replay.explain import Explanation, explain
+from mainspring.analysis.replay.documents import CounterfactualDocument, ExplainedMoment, MomentDocument, StateShown
+from mainspring.analysis.replay.explain import explain
 from mainspring.analysis.replay.retelling import Edit
-from mainspring.analysis.replay.travel import EVENTS_PER_PAGE, stream_turns
+from mainspring.analysis.replay.travel import EVENTS_PER_PAGE, RowJourney, stream_turns
 from mainspring.app.given import LARGEST
 from mainspring.app.internals import internals_of
 from mainspring.app.outside import read_message
-from mainspring.app.viewing import event_view
-from mainspring.core.story import Entry
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.stored_streams import whole_stream
-from mainspring.engine.recording.walk import INPUTS, Happened, Journey, Moment, Stopped
+from mainspring.engine.recording.walk import INPUTS, Moment, Stopped
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow
 from mainspring.web import models
 from mainspring.web.access import Permission
 from mainspring.web.models import Asked
-from mainspring.web.opened import Opened, branches_shown, decided_event, opened, state_changed, state_shown
+from mainspring.web.opened import Opened, opened
 from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Router, Served, Workflow, answer
 
 At = Annotated[int | None, Query(ge=1, description="The step to which this position belongs; else the last one.")]
@@ -85,7 +81,7 @@ def routes(served: Served) -> Router:
         found = await opened(served, workflow, id, "walked through")
         return answer(await _page(served, found, after, limit, explained=explained))
 
-    @router.get("/explanations/{workflow}/{id:path}", "read", models.ExplainedMoment, 404, 409, 410, 503, 504)
+    @router.get("/explanations/{workflow}/{id:path}", "read", ExplainedMoment, 404, 409, 410, 503, 504)
     async def explanation(workflow: Workflow, id: Id, at: At = None) -> Response:
         """Say why something was decided: the cases that matched, and what today's code decides.
 
@@ -98,9 +94,7 @@ def routes(served: Served) -> Router:
     # Where fields are redacted, whether a guess changes anything would reveal whether it is right.
     needed: Permission = "act" if served.redaction.fields else "read"
 
-    @router.post(
-        "/counterfactuals/{workflow}/{id:path}", needed, models.CounterfactualDocument, 404, 409, 410, 422, 503, 504
-    )
+    @router.post("/counterfactuals/{workflow}/{id:path}", needed, CounterfactualDocument, 404, 409, 410, 422, 503, 504)
     async def otherwise(workflow: Workflow, id: Id, edit: Otherwise) -> Response:
         """Replace, insert or drop an input, and see how the story would have gone. Nothing is carried out."""
         found = await opened(served, workflow, id, "told otherwise")
@@ -117,14 +111,13 @@ class Walker(Struct):
 
     served: Served
     opened: Opened
-    journey: Journey
+    journey: RowJourney
     after: int
     most: int
     explained: bool
-    rows: dict[int, EventRow] = {}
     last: Moment | None = None
-    found: list[models.MomentDocument] = []
-    before: models.StateShown | None = None
+    found: list[MomentDocument] = []
+    before: StateShown | None = None
     size: int = 0
 
     @property
@@ -143,52 +136,22 @@ class Walker(Struct):
             self._close(self.journey.take(row))
             if self.over:
                 return
-            self.rows[row.version] = row
 
     def end(self) -> None:
         """Take the last moment, when there are no more rows."""
         self._close(self.journey.end())
 
     def _close(self, moment: Moment | None) -> None:
-        if moment is None:
+        if moment is None or moment.last <= self.after:
             return
-        if moment.last > self.after:
-            self._add(moment)
-        self.rows.clear()
-
-    def _add(self, moment: Moment) -> None:
-        served, entry = self.served, self.opened.entry
-        known = state_shown(served, entry, moment.before)
+        documents = self.opened.documents(self.served)
         if self.before is None:
-            self.before = known
-        events: list[models.MomentEvent] = []
-        for happened in moment.happened:
-            state = (
-                known
-                if state_change(happened.before, happened.state) is None
-                else state_shown(served, entry, happened.state)
-            )
-            events.append(self._event(happened, state_changed(known, state)))
-            known = state
-        why = explain(entry, moment) if self.explained else None
-        document = models.MomentDocument(
-            position=moment.position,
-            last=moment.last,
-            step=moment.is_step,
-            begins=moment.begins,
-            abandoned=moment.abandoned,
-            migrated=moment.migrated,
-            events=events,
-            after=known,
-            explanation=None if why is None else explanation_document(served, self.opened, why),
-        )
+            self.before = documents.state(moment.before)
+        why = explain(self.opened.entry, moment) if self.explained else None
+        document = documents.moment(moment, self.journey.rows, why)
         self.size += len(json.encode(document))
         self.found.append(document)
         self.last = moment
-
-    def _event(self, happened: Happened, change: models.StateChanged | None) -> models.MomentEvent:
-        shown = self.served.shown(event_view(self.opened.ref, self.rows[happened.entry.position]))
-        return models.MomentEvent(**asdict(shown), change=change)
 
 
 async def _page(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> models.MomentPage:
@@ -201,14 +164,14 @@ async def _page(served: Served, found: Opened, after: int, most: int, *, explain
         walker.found,
         walker.before,
         last if walker.enough and last < found.row.version else None,
-        None if stopped is None else served.shown(models.StoppedDocument(stopped.position, stopped.problem)),
+        None if stopped is None else found.documents(served).stopped(stopped),
     )
 
 
 async def _walked(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> Walker:
     """Walk through a stream from its beginning, in a thread, until there is enough or its end."""
     store, version = internals_of(served.app).engine.store, 0
-    journey = Journey(found.entry, found.ref, await stream_turns(store, found.ref))
+    journey = RowJourney(found.entry, found.ref, await stream_turns(store, found.ref))
     walker = Walker(served, found, journey, after, most, explained)
     while not walker.over and (page := await store.stream(found.ref, version, EVENTS_PER_PAGE)):
         version = page[-1].version
@@ -221,7 +184,7 @@ async def _walked(served: Served, found: Opened, after: int, most: int, *, expla
 # ---- explanations
 
 
-async def _explained(served: Served, found: Opened, at: int | None) -> models.ExplainedMoment:
+async def _explained(served: Served, found: Opened, at: int | None) -> ExplainedMoment:
     if at is None:
         at = await _last_input(served, found)
     walker = await _walked(served, found, at - 1, 1, explained=True)
@@ -235,7 +198,7 @@ async def _explained(served: Served, found: Opened, at: int | None) -> models.Ex
         problem = f"decided nothing at position {at}: no input was taken there"
         raise OperationError(str(found.ref), problem, "Ask for the position of an input.")
     assert walker.before is not None  # noqa: S101  a moment was found
-    return models.ExplainedMoment(**asdict(walker.found[0]), instance=str(found.ref), before=walker.before)
+    return found.documents(served).explained(walker.found[0], walker.before)
 
 
 async def _last_input(served: Served, found: Opened) -> int:
@@ -247,25 +210,10 @@ async def _last_input(served: Served, found: Opened) -> int:
     return last
 
 
-def explanation_document(served: Served, found: Opened, why: Explanation) -> models.ExplanationDocument:
-    """Return why something was decided."""
-    return models.ExplanationDocument(
-        workflow_version=why.workflow_version,
-        fingerprint=why.fingerprint,
-        asked=why.asked,
-        agrees=why.agrees,
-        cut=why.cut,
-        decide=branches_shown(why.decide),
-        evolve=[replace(each, branches=branches_shown(each.branches)) for each in why.evolve],
-        decided=[decided_event(served, found, event) for event in why.decided],
-        error=served.error(why.error),
-    )
-
-
 # ---- how it would have gone
 
 
-async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> models.CounterfactualDocument:
+async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> CounterfactualDocument:
     app, entry = served.app, found.entry
     if found.row.version > EVENTS_MOST:
         problem = f"has {found.row.version:,} events; {EVENTS_MOST:,} can be changed in a story"
@@ -275,8 +223,9 @@ async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> models.C
     until_us = internals_of(app).engine.store.now_us() + round(edit.ahead_days * DAY_US)
     silent = silent_commands(internals_of(app).registry)
 
-    def compared() -> models.CounterfactualDocument:
-        return _document(served, found, counterfactual(entry, found.ref, rows, changed, until_us, silent))
+    def compared() -> CounterfactualDocument:
+        story = counterfactual(entry, found.ref, rows, changed, until_us, silent)
+        return found.documents(served).counterfactual(story)
 
     return await served.slow.compute(compared, watched=True)
 
@@ -298,45 +247,3 @@ def _message(served: Served, found: Opened, rows: Sequence[EventRow], edit: Othe
     if type(message) not in found.entry.definition.inputs:
         raise OperationError(found.ref.workflow, f"takes no {type_name}", "Choose one of its inputs.")
     return message
-
-
-def _document(served: Served, found: Opened, story: Counterfactual) -> models.CounterfactualDocument:
-    def entries(those: Sequence[Entry]) -> list[models.ToldEvent]:
-        return [_told(decided_event(served, found, entry.event), entry) for entry in those]
-
-    recorded, otherwise = (state_shown(served, found.entry, state) for state in (story.recorded_state, story.state))
-    return models.CounterfactualDocument(
-        instance=str(found.ref),
-        what=story.edit.what,
-        at=story.edit.position,
-        recorded=entries(story.recorded),
-        told=entries(story.told),
-        differs_at=story.differs_at,
-        recorded_state=recorded,
-        state=otherwise,
-        change=state_changed(recorded, otherwise) if state_change(story.recorded_state, story.state) else None,
-        unanswered=entries(story.unanswered),
-        assumed=entries(story.assumed),
-        untaken=[
-            models.UntakenDocument(
-                each.position,
-                type(each.message).__name__,
-                served.body(*_encoded(found, each.message)),
-                served.redaction.error(each.reason),
-            )
-            for each in story.untaken
-        ],
-        waiting=entries(story.waiting),
-        left_out=entries(story.left_out),
-        error=served.error(story.error),
-    )
-
-
-def _told(decided: models.DecidedEvent, entry: Entry) -> models.ToldEvent:
-    known = replace(decided, kind=entry.kind or entry.event.kind)
-    return models.ToldEvent(**asdict(known), position=entry.position, time=entry.time)
-
-
-def _encoded(found: Opened, message: Any) -> tuple[str, bytes]:
-    encoded = found.entry.recorder.encoded(message)
-    return encoded.name, encoded.body

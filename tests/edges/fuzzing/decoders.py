@@ -79,6 +79,7 @@ NOT_FED: Final[dict[str, str]] = {
     "analysis/export/redaction:body": STORED,
     "analysis/export/redaction:restored": "a correction that came over HTTP as JSON (http-body), and a stored body",
     "analysis/export/event_logs:scalars": STORED,
+    "analysis/replay/documents:state_changed": OWN,
     "analysis/stuck/awaited:_counted": STORED,
     "analysis/what_if/contrast:as_today": STORED,
     "analysis/what_if/old_code:__init__": OTHER_PROCESS,
@@ -93,6 +94,5 @@ NOT_FED: Final[dict[str, str]] = {
     "stores/sealed/errors:opened_error": "what a seal has opened, and so vouched for",
     "testing/envelopes:data_of": OWN,
     "web/messages:_result": OWN,
-    "web/opened:state_changed": OWN,
     "web/served:body": STORED,
 }

@@ -12,6 +12,7 @@ from msgspec import json
 from examples.order_inventory.inventory import Inventory, StockDelivered
 from examples.order_inventory.workflow import Order, OrderDelayed, PackOrder, PlaceOrder
 from mainspring import Mainspring
+from mainspring.analysis.replay import documents
 from mainspring.app.internals import internals_of
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import EventRow, Ref
@@ -71,10 +72,10 @@ def test_moments_come_page_by_page(tmp_path: Path) -> None:
 def test_a_decision_is_explained_at_a_version_and_what_decided_nothing_is_not(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await count(client, times=2)
-        last = json.decode((await client.get("/api/explanations/Counter/c-1")).content, type=models.ExplainedMoment)
+        last = json.decode((await client.get("/api/explanations/Counter/c-1")).content, type=documents.ExplainedMoment)
         assert (last.position, last.before.state) == (3, {"times": 1})
         first = json.decode(
-            (await client.get("/api/explanations/Counter/c-1?at=2")).content, type=models.ExplainedMoment
+            (await client.get("/api/explanations/Counter/c-1?at=2")).content, type=documents.ExplainedMoment
         )
         assert (first.position, first.begins) == (2, True)
         for at in (1, 9):
@@ -90,14 +91,14 @@ def test_a_story_is_told_with_another_input(tmp_path: Path) -> None:
             "/api/counterfactuals/Counter/c-1",
             json={"what": "insert", "at": 3, "type": "Count", "message": {"counter": "c-1"}},
         )
-        story = json.decode(inserted.content, type=models.CounterfactualDocument)
+        story = json.decode(inserted.content, type=documents.CounterfactualDocument)
         assert ([event.event for event in story.told][-1], story.state.state) == ("Completed", {"times": 3})
         dropped = await client.post("/api/counterfactuals/Counter/c-1", json={"what": "drop", "at": 3})
-        assert json.decode(dropped.content, type=models.CounterfactualDocument).told == []
+        assert json.decode(dropped.content, type=documents.CounterfactualDocument).told == []
         await count(client)
         late = {"what": "insert", "at": 6, "type": "Count", "message": {"counter": "c-1"}}
         untaken = await client.post("/api/counterfactuals/Counter/c-1", json=late)
-        [left] = json.decode(untaken.content, type=models.CounterfactualDocument).untaken
+        [left] = json.decode(untaken.content, type=documents.CounterfactualDocument).untaken
         assert (left.position, left.reason) == (None, "the instance has ended by then")
         unlike = {"what": "replace", "at": 3, "type": "RequestLeave", "message": {"leave_id": "l-1"}}
         for wrong in (

@@ -289,7 +289,8 @@ def test_a_counterfactual_is_one_document_for_programs(examples: Path) -> None:
     ran = command_line("order_processing", "counterfactual", "order-0", "--at", "7", "--replace", "-", "--type", "CardDeclined", "--json", input=body)  # fmt: skip  # noqa: E501
 
     document = ran.document
-    assert (document["edit"], document["differs_at"]) == ({"what": "replace", "position": 7}, 8)
+    assert (document["what"], document["at"], document["differs_at"]) == ("replace", 7, 8)
+    assert document["told"][0]["message"] == {"order_id": "order-0", "reason": "limit"}
     assert [event["event"] for event in document["told"]] == ["Received", "Published", "Failed"]
     assert document["state"] == {"type": "Abandoned", "state": {"reason": "limit"}}
     assert (document["recorded_state"]["type"], document["error"]) == ("Fulfilled", None)
@@ -326,14 +327,15 @@ def test_timers_that_are_not_due_yet_fire_where_one_looks_ahead(examples: Path) 
 
     run(body)
 
-    def look(*ahead: str) -> tuple[list[str], int]:
+    def look(*ahead: str) -> tuple[list[Any], int]:
         note = json.dumps({"expense_id": "now-1", "expense": {"employee": "ann", "purpose": "a bus", "amount_cents": 1}, "senior_manager": "cho"})  # noqa: E501  # fmt: skip
         document = command_line("expense_approval", "counterfactual", "now-1", "--at", "2", "--replace", note, "--json", *ahead).document  # noqa: E501  # fmt: skip
-        return [event["message"] for event in document["told"] if event["kind"] == "timer"], len(document["waiting"])
+        fired = [event for event in document["told"] if (event["kind"], event["direction"]) == ("timer", "input")]
+        return [event["message"] for event in fired], len(document["waiting"])
 
     assert look() == ([], 2)
     fired, waiting = look("--ahead", "4")
-    assert (fired, waiting) == (["ReminderDue(expense_id='now-1')"], 1)
+    assert (fired, waiting) == ([{"expense_id": "now-1"}], 1)
 
 
 @pytest.mark.parametrize("option", [("--replace", "{}"), ("--drop",), ("--insert", "{}", "--type", "CardCharged")])

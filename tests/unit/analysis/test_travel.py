@@ -9,7 +9,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.analysis.replay import travel as module
-from mainspring.analysis.replay.changes import CHANGES_KEPT, change_document, change_lines, state_change
+from mainspring.analysis.replay.changes import CHANGES_KEPT, change_lines, state_change
 from mainspring.analysis.replay.travel import travel
 from mainspring.app.internals import internals_of
 from mainspring.core.fold import fold
@@ -171,15 +171,6 @@ def test_long_values_and_long_lists_of_changes_are_cut() -> None:
     assert many.cut
     assert len(many.places) == CHANGES_KEPT
     assert change_lines(many, 3)[-1] == f"… and more than {CHANGES_KEPT - 3} more"
-
-
-def test_a_change_for_programs_has_texts_and_says_what_is_missing() -> None:
-    assert change_document(state_change(UnderReview(1), UnderReview(1, ("a",)))) == {
-        "before": "UnderReview",
-        "after": "UnderReview",
-        "places": [{"path": "notes[0]", "what": "added", "before": None, "after": "'a'"}],
-        "cut": False,
-    }
 
 
 # ---- the commands, on the examples' databases

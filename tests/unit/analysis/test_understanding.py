@@ -225,10 +225,12 @@ def test_a_replay_is_one_document_for_each_moment(here: Path) -> None:
 
     assert (began["position"], began["explanation"]) == (1, None)
     assert (claimed["position"], claimed["last"], claimed["abandoned"]) == (2, 4, False)
+    assert (claimed["instance"], claimed["step"]) == ("Claims/c-1", True)
+    assert claimed["events"][0]["message"] == {"id": "c-1", "euros": 50, "express": False}
     assert claimed["before"] == {"type": "Open", "state": {}}
     assert claimed["after"] == {"type": "UnderReview", "state": {"euros": 50, "notes": []}}
     assert noted["events"][0]["change"]["places"] == [
-        {"path": "notes[0]", "what": "added", "before": None, "after": "'hm'"}
+        {"path": "notes[0]", "what": "added", "before": None, "after": "hm"}
     ]
     [case, choice] = claimed["explanation"]["decide"]
     assert (case["kind"], case["function"], len(case["refused"])) == ("case", "Claims.decide", 2)

@@ -78,22 +78,3 @@ def place_line(change: Change) -> str:
     """
     values = [shown(value, VALUE_CHARACTERS) for value in (change.before, change.after) if value is not NOTHING]
     return f"{SIGNS[change.what]} {change.path}{': ' if change.path else ''}{' → '.join(values)}"
-
-
-def change_document(change: StateChange | None) -> dict[str, Any] | None:
-    """Return a change of state for programs: the values as texts, cut where they are long.
-
-    >>> change_document(StateChange("A", "B", ()))
-    {'before': 'A', 'after': 'B', 'places': [], 'cut': False}
-    """
-    if change is None:
-        return None
-    places = [
-        {"path": place.path, "what": place.what, "before": _text(place.before), "after": _text(place.after)}
-        for place in change.places
-    ]
-    return {"before": change.before, "after": change.after, "places": places, "cut": change.cut}
-
-
-def _text(value: Any) -> str | None:
-    return None if value is NOTHING else shown(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from mainspring.engine.recording.walk import Journey, Moment, Stopped, Turns, turns_of
@@ -13,6 +13,17 @@ from mainspring.port.store import Store
 EVENTS_PER_PAGE: Final = 1_000
 
 
+class RowJourney(Journey):
+    """A journey that keeps the `rows` of the last moment."""
+
+    rows: Sequence[EventRow] = ()
+
+    def step(self, group: Sequence[EventRow], begins: bool) -> None:
+        """Fold what was recorded."""
+        self.rows = group
+        super().step(group, begins)
+
+
 async def travel(
     store: Store, entry: WorkflowEntry, ref: Ref, first: int = 1, last: int | None = None
 ) -> AsyncIterator[Moment | Stopped]:
@@ -20,12 +31,20 @@ async def travel(
 
     Nothing is decided or carried out. Where an event cannot be read or folded, a Stopped says why, and ends it.
     """
-    journey = Journey(entry, ref, await stream_turns(store, ref))
+    async for found in travel_rows(store, entry, ref, first, last):
+        yield found if isinstance(found, Stopped) else found[0]
+
+
+async def travel_rows(
+    store: Store, entry: WorkflowEntry, ref: Ref, first: int = 1, last: int | None = None
+) -> AsyncIterator[tuple[Moment, Sequence[EventRow]] | Stopped]:
+    """Yield what `travel` does, each moment with its rows."""
+    journey = RowJourney(entry, ref, await stream_turns(store, ref))
     async for moment in _moments(store, ref, journey):
         if last is not None and moment.position > last:
             return
         if moment.last >= first:
-            yield moment
+            yield moment, journey.rows
     if journey.stopped is not None:
         yield journey.stopped
 
