@@ -159,7 +159,7 @@ class Mainspring:
         self._internals.observe(**parts)
 
     def prometheus_collector(self) -> Collector:
-        """Return what it counts, for a registry of prometheus_client: `REGISTRY.register(app.prometheus_collector())`.
+        """Return its metrics, for a registry of prometheus_client: `REGISTRY.register(app.prometheus_collector())`.
 
         These are counters and histograms. Gauges of the database stand at `/metrics` of a worker and of the studio.
         """

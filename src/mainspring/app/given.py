@@ -1,4 +1,4 @@
-"""What callers give beside messages: checked on entry, so that nothing strange reaches a store or a stream."""
+"""Checks of what callers pass beside messages, so that no malformed value reaches a store or a stream."""
 
 from __future__ import annotations
 

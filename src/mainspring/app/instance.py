@@ -1,4 +1,4 @@
-"""Handles: an instance to look at and to operate, and the receipt of a message that was sent."""
+"""Handles: an instance to read and to operate, and the receipt of a message that was sent."""
 
 from __future__ import annotations
 

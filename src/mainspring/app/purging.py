@@ -68,7 +68,7 @@ class Purger:
             self._went(len(fresh), sum(fresh.values()))
 
     async def purge(self, workflow: str, before_us: int, archive: Archive | None = None) -> None:
-        """Purge what ended before a time, batch by batch: archived first, then gone."""
+        """Purge what ended before a time, batch by batch: archived first, then removed."""
         async for found in self._pages(workflow, before_us):
             batch = found if archive is None else await self._archived(found, archive)
             while batch:
@@ -192,7 +192,7 @@ def retentions(registry: Registry, retention: timedelta | None) -> dict[str, tim
 
 
 async def purge_forever(store: Store, runtime: Runtime, registry: Registry, kept: Mapping[str, timedelta]) -> None:
-    """Purge now and then, gently, what was kept long enough.
+    """Purge periodically, at a low rate, what was kept long enough.
 
     Every worker does so, each at moments of its own. Two at once take different instances, or one of them finds none.
     """

@@ -40,7 +40,7 @@ _SAMPLE: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class DeclaredSchedule(Struct, frozen=True):
-    """What this app says of a schedule."""
+    """A schedule as this app declares it."""
 
     calendar: Calendar
     message_type: type[Any]

@@ -1,4 +1,4 @@
-"""What an app counts, for those who scrape it: as a page, or for a registry that the program has."""
+"""An app's metrics, to be scraped: as a page, or for a registry that the program has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def exposition(app: Mainspring, accept: str = "") -> tuple[bytes, str]:
-    """Return what there is to be scraped of a running app, and its content type."""
+    """Return the metrics page of a running app, and its content type."""
     internals = internals_of(app)
     instruments = _counted(internals)
     from mainspring.telemetry.prometheus import exposition as exposed  # noqa: PLC0415  an extra
@@ -26,7 +26,7 @@ async def exposition(app: Mainspring, accept: str = "") -> tuple[bytes, str]:
 
 
 def collector(internals: Internals) -> Collector:
-    """Return what an app counts, for a registry of prometheus_client."""
+    """Return an app's metrics, for a registry of prometheus_client."""
     instruments = _counted(internals)
     from mainspring.telemetry.prometheus import InstrumentsCollector  # noqa: PLC0415  an extra
 

@@ -32,11 +32,11 @@ class Service(Protocol):
         ...
 
     async def start(self) -> None:
-        """Begin. The engine runs."""
+        """Start. The engine runs."""
         ...
 
     async def stop(self) -> None:
-        """Take in no more. What was taken in is still carried out afterwards."""
+        """Stop accepting. What was accepted is still carried out afterwards."""
         ...
 
 
@@ -125,18 +125,18 @@ class Services:
         self._services.append(service)
 
     def prepare(self) -> None:
-        """Let each declare what is missing."""
+        """Have each declare what is missing."""
         for service in self._services:
             service.prepare()
 
     async def start(self) -> None:
-        """Begin all, in the order in which they were added."""
+        """Start all, in the order in which they were added."""
         for service in () if self.idle else self._services:
             await service.start()
             self._running.append(service)
 
     async def stop(self) -> None:
-        """End all, the last one first. One that does not end in time, or fails, does not keep others from stopping."""
+        """Stop all, the last one first. One that is late, or fails, does not keep others from stopping."""
         while self._running:
             service = self._running.pop()
             try:

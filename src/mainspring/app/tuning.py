@@ -11,7 +11,7 @@ GC_THRESHOLDS: Final = (50_000, 20, 100)
 
 
 def tune_process() -> None:
-    """Let this process work as a worker's does.
+    """Set this process up as a worker's is.
 
     The store's writer thread and the event loop share the interpreter lock, and each SQL statement has to get it back:
     a shorter switch interval keeps that wait short (1 ms did best of 0.05 to 5 ms). A worker makes many short-lived

@@ -197,7 +197,7 @@ def _default_tls() -> ssl.SSLContext:
 
 
 def checked(target: Target, answer: Answer) -> Answer:
-    """Return an answer that says that all is well; else raise what its status means for another attempt.
+    """Return a successful answer; else raise what its status means for another attempt.
 
     >>> checked(Target("https", "example.com", 443, "/"), Answer(404, {}, b"no such order"))
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Where a request goes: URLs that say one thing only, and the list of those that are allowed."""
+"""Where a request goes: unambiguous URLs, and the list of those that are allowed."""
 
 from __future__ import annotations
 

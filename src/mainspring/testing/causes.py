@@ -10,7 +10,7 @@ _KIT = "mainspring."
 def cause_of(error: BaseException | None) -> BaseException | None:
     """Return an error of the author's own code, from where it enters that code; None for the kit's own errors.
 
-    Those say in their text all there is to know, and a traceback through the core would only bury it.
+    Their text says all there is to know, and a traceback through the core would only bury it.
 
     >>> from mainspring.errors import InvalidDecisionError
     >>> cause_of(ValueError("negative amount")), cause_of(InvalidDecisionError("Schedule got both", "Give one."))

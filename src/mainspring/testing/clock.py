@@ -55,11 +55,11 @@ class VirtualClock:
                 self._sleepers.remove(sleeper)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and wake who is due, the earliest first. They run when the caller next awaits."""
+        """Move time forward and wake due sleepers, the earliest first. They run when the caller next awaits."""
         self.advance_to(self._now_us + _us(seconds))
 
     def advance_to(self, moment_us: int) -> None:
-        """Let time pass until a moment, and wake who is due by then."""
+        """Move time forward to a moment, and wake the sleepers that are due by then."""
         self._now_us = moment_us
         while self._sleepers and self._sleepers[0][0] <= self._now_us:
             _, _, future = self._sleepers.pop(0)

@@ -17,7 +17,7 @@ from mainspring.testing.histories import HistoryChanged
 
 
 class Collecting:
-    """Knows which files hold histories, and sees to it that pytest comes to them.
+    """Knows which files hold histories, and makes pytest collect them.
 
     Those that were `asked` for on the command line are always collected. Those that the settings name are collected
     wherever pytest walks past them, and on a run that names no tests of its own.

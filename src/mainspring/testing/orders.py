@@ -132,7 +132,7 @@ class Run:
         self._others: Sequence[Attempt] = ()
 
     def play(self, openings: Sequence[Any], moves: Sequence[Move]) -> Failure | None:
-        """Let the first message that may begin do so, make the moves, and return the first failure."""
+        """Begin with the first message that may, make the moves, and return the first failure."""
         failure = self._begin(openings)
         for move in moves if self.rehearsal.entries else ():
             if failure is not None or self.rehearsal.end is not None:
@@ -141,7 +141,7 @@ class Run:
         return failure
 
     def replay(self, attempts: Sequence[Attempt]) -> Failure | None:
-        """Let these messages of another run come, each as it came there, and return the first failure.
+        """Play the messages of another run again, each as it came there, and return the first failure.
 
         None as well when one of them could not come: a timer that was not set, an answer that was not asked for.
         """
@@ -320,7 +320,7 @@ class Run:
 
 
 def shortest(failure: Failure, begin: Callable[[], Run]) -> Failure:
-    """Return the same failure with every message left out that it comes without, such as those that were refused.
+    """Return the same failure without every message that it does not need, such as those that were refused.
 
     hypothesis shrinks the moves of a run; which messages they lead to is another matter.
     """

@@ -94,7 +94,7 @@ class Rehearsal(Generic[In, State, Out]):
         return last if isinstance(last, ENDS) else None
 
     def live(self, word: Any) -> None:
-        """Go through a part of a past: an input is stepped, an event recorded. A style may have words of its own."""
+        """Apply one item of a past: an input is stepped, an event recorded. A style may have words of its own."""
         __tracebackhide__ = True
         meant, time = self.meaning_of(word)
         if isinstance(meant, Recorded):

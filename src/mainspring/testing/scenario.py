@@ -81,7 +81,7 @@ class Given(Generic[In, State, Out]):
         reply_to: str | None = None,
         command: object = None,
     ) -> When[In, State, Out]:
-        """Let a message come, in an envelope with this context.
+        """Step a message, in an envelope with this context.
 
         One that was scheduled before counts as a timer, one that answers an open task as its answer, one with the
         `command` that it answers as a result. An envelope of your own is taken as it is.

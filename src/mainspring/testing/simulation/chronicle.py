@@ -49,11 +49,11 @@ class Chronicle:
         return len(self._happened)
 
     def call(self, now_us: int, call: Call) -> None:
-        """Take down a call that has ended."""
+        """Record a call that has ended."""
         self._happened.append((now_us, call))
 
     def commit(self, now_us: int, units: Sequence[Unit], outcomes: Sequence[Outcome]) -> None:
-        """Take down what was committed."""
+        """Record what was committed."""
         for unit, outcome in zip(units, outcomes, strict=True):
             if isinstance(outcome, Committed):
                 ref = Ref(unit.workflow, unit.instance)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Gate:
-    """Lets everything through, unless it is closed; then one at a time, in the order of their coming.
+    """Lets everything through, unless it is closed; then one at a time, in the order of arrival.
 
     >>> gate, passed = Gate(), []
     >>> gate.closed = True
@@ -51,7 +51,7 @@ class Gate:
         return True
 
     def open(self) -> None:
-        """Let all through, also what comes later."""
+        """Let all through, now and later."""
         self.closed = False
         while self.let_one_through():
             pass

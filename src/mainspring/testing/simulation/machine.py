@@ -132,7 +132,7 @@ def _answered(made: Future[Any], called: asyncio.Future[Any]) -> asyncio.Future[
 
 
 async def until_idle(most_turns: int) -> bool:
-    """Let the loop turn until nothing in it is ready to run. Return whether that came to be.
+    """Let the loop turn until nothing in it is ready to run. Return True if that happened.
 
     asyncio's own loops say what is ready; of another kind of loop (uvloop), a number of turns has to do.
     """

@@ -41,7 +41,7 @@ class Stubs:
         self._own = registry.handlers, registry.subscribers
 
     def install(self, stubs: Mapping[type[Any], Any]) -> None:
-        """Take the handlers' places. Types that have no handler get one, which is only the stub."""
+        """Replace the handlers. Types without a handler get one, which is only the stub."""
         for cls, outcome in stubs.items():
             self._stubs[cls] = Stub(outcome)
         handlers, subscribers = self._own
@@ -55,7 +55,7 @@ class Stubs:
                 self._registry.add_handler(self._twin(_handler_for(cls)))
 
     def remove(self) -> None:
-        """Give the handlers their places back."""
+        """Restore the handlers."""
         self._registry.replace_functions(*self._own)
 
     def put(self, cls: type[Any], stub: Stub) -> None:

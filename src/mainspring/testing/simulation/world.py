@@ -112,7 +112,7 @@ class World:
         return given
 
     async def put(self, message: Message, **options: Unpack[SendOptions]) -> None:
-        """Put a message at the door, to be taken by `step`: nothing happens yet."""
+        """Queue a message, to be taken by `step`: nothing happens yet."""
         self._gate.closed = True
         task = asyncio.ensure_future(self.app.send(message, **options))
         self._posted.append(task)
@@ -122,7 +122,7 @@ class World:
             task.result()
 
     def stub(self, cls: type[R], outcome: Callable[[R], Any] | object = None, *, takes: timedelta = NO_TIME) -> None:
-        """Let messages of a type be carried out by a stub from now on.
+        """Have messages of a type carried out by a stub from now on.
 
         `outcome` is what the handler is to return: a message, several in a tuple, or None. It may also be an exception
         to raise, a function of the message (and the context), or a list of all these by attempt, whose last one stays.
@@ -158,13 +158,13 @@ class World:
             await self._advance_to(due_us)
 
     async def settle(self) -> None:
-        """Let everything happen that happens at this moment."""
+        """Run everything that is due at this moment."""
         self._gate.open()
         async with self._moving:
             await self._become_quiet()
 
     async def step(self) -> str | None:
-        """Let one more thing happen: an input is stepped, or a handler is called. Return what that was.
+        """Run one more thing: an input is stepped, or a handler is called. Return what that was.
 
         When nothing waits, time passes until something is due. When nothing is due any more, there is no next step.
         """
