@@ -87,11 +87,7 @@ class Changed(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """A history that was held against today's code: how many inputs were decided once more, and what has changed.
-
-    >>> Held("Refund", "c-1", inputs=2).changed is None
-    True
-    """
+    """A history that was held against today's code: how many inputs were decided once more, and what has changed."""
 
     workflow: str
     instance: str

@@ -32,11 +32,7 @@ _SAFE: Final = "/-_~!$&'()*+,;=:@"
 
 
 class Proven(Struct, frozen=True):
-    """What a valid signature proves: the sender's id of the message, and when it was signed, if that is signed too.
-
-    >>> Proven("evt_1").time_s is None
-    True
-    """
+    """What a valid signature proves: the sender's id of the message, and when it was signed, if that is signed too."""
 
     id: str
     time_s: int | None = None

@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class State(Struct, frozen=True):
-    """A state as it is shown: the value and its stored form, or why there is none.
-
-    >>> State(1, problem="this app has no workflow Orders").type is None
-    True
-    """
+    """A state as it is shown: the value and its stored form, or why there is none."""
 
     position: int
     value: Any = None

@@ -35,9 +35,6 @@ class Delivery(Struct, frozen=True, gc=False):
     `nats:ORDERS/17`. None where the broker has none, as an AMQP queue. `sender_id` is the id that its sender gave it in
     the broker's own way (an AMQP message id, a `Nats-Msg-Id`), if any. Names of headers are in lower case. `attempt`
     counts deliveries from 1, as far as the broker counts them. `token` is the adapter's own.
-
-    >>> Delivery(b"{}", {"ce-type": "PlaceOrder"}, "memory:orders/1").attempt
-    1
     """
 
     body: bytes
@@ -54,9 +51,6 @@ class Outgoing(Struct, frozen=True, gc=False):
     `id` is the same at every attempt, and of this message alone among all that are published to its address: it is
     the broker's deduplication id, where it has any. Messages with the same `key` stay in their order, where the broker
     has partitions.
-
-    >>> Outgoing("orders.shipped", "/shop#Orders/o-1/7", b"{}").key is None
-    True
     """
 
     address: str

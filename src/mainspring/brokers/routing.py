@@ -72,9 +72,6 @@ class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):
 
     `replies` names the endpoint for replies: where answers to what goes there come from, or where replies to what
     comes from there go.
-
-    >>> Endpoint("main", "orders.placed").replies is None
-    True
     """
 
     broker: str

@@ -32,11 +32,7 @@ _log = logger("mainspring.codec")
 
 
 class Encoded(Struct, frozen=True, gc=False):
-    """A value as it is stored: the name and version of its type beside the exact JSON bytes of its body.
-
-    >>> Encoded("Count", 1, b'{"counter":"c-1"}').name
-    'Count'
-    """
+    """A value as it is stored: the name and version of its type beside the exact JSON bytes of its body."""
 
     name: str
     version: int

@@ -204,11 +204,7 @@ class FannedOut(Recorded, Generic[Out_co], frozen=True, gc=False):
 
 
 class Became(Recorded, Generic[State_co], frozen=True, gc=False):
-    """The state that decide returned, recorded whole (state-returning style).
-
-    >>> Became("waiting").state
-    'waiting'
-    """
+    """The state that decide returned, recorded whole (state-returning style)."""
 
     state: State_co
 
@@ -285,33 +281,21 @@ class Resumed(Recorded, frozen=True, gc=False):
 
 
 class Cancelled(Recorded, frozen=True, gc=False):
-    """The instance was ended from outside. Outside the fold.
-
-    >>> Cancelled("the customer called").reason
-    'the customer called'
-    """
+    """The instance was ended from outside. Outside the fold."""
 
     folded: ClassVar[bool] = False
     reason: str
 
 
 class Terminated(Recorded, frozen=True, gc=False):
-    """The instance was ended from outside, and nothing was undone. Outside the fold.
-
-    >>> Terminated("a test order").reason
-    'a test order'
-    """
+    """The instance was ended from outside, and nothing was undone. Outside the fold."""
 
     folded: ClassVar[bool] = False
     reason: str
 
 
 class Reset(Recorded, frozen=True, gc=False):
-    """The instance went back to an earlier position: what was recorded behind it does not count. Outside the fold.
-
-    >>> Reset(4, "the rate was wrong").position
-    4
-    """
+    """The instance went back to an earlier position: what was recorded behind it does not count. Outside the fold."""
 
     folded: ClassVar[bool] = False
     position: int
@@ -319,11 +303,7 @@ class Reset(Recorded, frozen=True, gc=False):
 
 
 class Migrated(Recorded, frozen=True, gc=False):
-    """The instance continues under another version of its definition. Outside the fold.
-
-    >>> Migrated(2).workflow_version
-    2
-    """
+    """The instance continues under another version of its definition. Outside the fold."""
 
     folded: ClassVar[bool] = False
     workflow_version: int

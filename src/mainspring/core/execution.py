@@ -65,9 +65,6 @@ class LogLine(Struct, frozen=True, gc=False):
 
     `answered_after` is the time from what was asked (a command, a timer, a task, a child, a fan-out) to this line,
     which is about its answer or its failure. `waited` is how long a timer was due when it was taken.
-
-    >>> LogLine(2, "Started", None, "PlaceOrder").what
-    'Started'
     """
 
     position: int

@@ -70,9 +70,6 @@ class Step(Struct, Generic[In, State, Out], frozen=True, gc=False):
     """The outcome of a step: what to append, the state after it, and what to carry out.
 
     `no_case` says that decide had none for the input, and that this is no mistake: it is recorded, and nothing follows.
-
-    >>> Step((), None, 0).outputs
-    []
     """
 
     events: Sequence[Event[In, Out]]

@@ -24,9 +24,6 @@ class Key(Struct, frozen=True):
 
     `renewed` says that an earlier key of the same subject was destroyed: workers may still have in memory what that one
     sealed, and it must not be written again under this one.
-
-    >>> Key("2026", bytes(32)).id
-    '2026'
     """
 
     id: str

@@ -12,11 +12,7 @@ ERASED: Final = b'{"$erased":true}'
 
 
 class About(Struct, frozen=True, gc=False):
-    """Whose body it is.
-
-    >>> About("OrderFulfilment", "o-1", "PlaceOrder").instance
-    'o-1'
-    """
+    """Whose body it is."""
 
     workflow: str
     instance: str

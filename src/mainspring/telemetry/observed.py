@@ -9,11 +9,7 @@ if TYPE_CHECKING:
 
 
 class Observed:
-    """A running operation: its start, its span, and the trace that what comes of it carries on.
-
-    >>> Observed(0, None, None).trace is None
-    True
-    """
+    """A running operation: its start, its span, and the trace that what comes of it carries on."""
 
     __slots__ = ("begun_us", "spanned", "trace", "workflow")
 

@@ -50,11 +50,7 @@ _around: ContextVar[Spanned | None] = ContextVar("mainspring_span", default=None
 
 
 class Spanned:
-    """A span, the trace that what comes of it carries on, and when that trace began.
-
-    >>> Spanned(trace.INVALID_SPAN, None, 0).trace is None
-    True
-    """
+    """A span, the trace that what comes of it carries on, and when that trace began."""
 
     __slots__ = ("begun_seconds", "span", "trace")
 

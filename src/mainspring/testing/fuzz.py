@@ -41,11 +41,7 @@ class FuzzFailure(AssertionError):  # noqa: N818  it is a failed test, not an er
 
 
 class Fuzzed(Struct, frozen=True):
-    """Statistics of a fuzzing run. `unseen_states` are those that no order reached: a hint at missing messages.
-
-    >>> Fuzzed(runs=200, steps=900, refused=12, ended=30, unseen_states=()).runs
-    200
-    """
+    """Statistics of a fuzzing run. `unseen_states` are those that no order reached: a hint at missing messages."""
 
     runs: int
     steps: int

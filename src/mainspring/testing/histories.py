@@ -20,11 +20,7 @@ INSTANCES: Final = 100
 
 
 class HistoryChanged(AssertionError):  # noqa: N818  it names what has happened
-    """A workflow decides, or folds, otherwise than when a history was kept. The message shows the first difference.
-
-    >>> HistoryChanged("Orders/o-1, position 4: …").args
-    ('Orders/o-1, position 4: …',)
-    """
+    """A workflow decides, or folds, otherwise than when a history was kept. The message shows the first difference."""
 
 
 async def save_histories(

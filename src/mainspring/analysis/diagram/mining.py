@@ -23,11 +23,7 @@ BEGIN: Final = "(begin)"
 
 
 class MinedStep(Struct, frozen=True):
-    """A kind of step: in which state, which message led to which state, and how often. `ends` as in a Transition.
-
-    >>> MinedStep("New", "PlaceOrder", "Waiting", 3).ends is None
-    True
-    """
+    """A kind of step: in which state, which message led to which state, and how often. `ends` as in a Transition."""
 
     source: str
     message: str
@@ -38,11 +34,7 @@ class MinedStep(Struct, frozen=True):
 
 
 class MinedState(Struct, frozen=True):
-    """A state that was seen: how many came, how many are in it now, and the median time of those who left.
-
-    >>> MinedState("Waiting", visits=3).dwell_seconds is None
-    True
-    """
+    """A state that was seen: how many came, how many are in it now, and the median time of those who left."""
 
     name: str
     visits: int

@@ -42,11 +42,7 @@ _HOLDERS: Final = {"mainspring.Parts": "messages", "mainspring.PartDone": "resul
 
 
 class Outgoing(Struct, frozen=True, gc=False):
-    """What an event says to the outside. `type` is there even where the message is not: `gone` says why it is not.
-
-    >>> Outgoing("PlaceOrder", None, None, "erased").gone
-    'erased'
-    """
+    """What an event says to the outside. `type` is there even where the message is not: `gone` says why it is not."""
 
     type: str | None
     body: bytes | None

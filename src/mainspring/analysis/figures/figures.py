@@ -73,11 +73,7 @@ class TimerFigures(Struct, frozen=True):
 
 
 class StepFigures(Struct, frozen=True):
-    """How often an input led from a state to another; from None where it was the first of its instance.
-
-    >>> StepFigures(None, "PlaceOrder", "AwaitingPayment", 30).source is None
-    True
-    """
+    """How often an input led from a state to another; from None where it was the first of its instance."""
 
     source: str | None
     message: str

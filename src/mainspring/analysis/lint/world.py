@@ -18,11 +18,7 @@ Taker: TypeAlias = Literal["handler", "workflow", "external", "nothing"]
 
 
 class Destination(Struct, frozen=True):
-    """Who takes a message, and the types that come back; None where that cannot be known.
-
-    >>> Destination("external", "another process").results is None
-    True
-    """
+    """Who takes a message, and the types that come back; None where that cannot be known."""
 
     taker: Taker
     name: str

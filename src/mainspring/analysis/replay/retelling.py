@@ -152,11 +152,7 @@ What: TypeAlias = Literal["replace", "insert", "drop"]
 
 
 class Edit(Struct, frozen=True):
-    """What is changed: the input at a position is replaced by another message, or dropped, or one comes before it.
-
-    >>> Edit("drop", 4).message is None
-    True
-    """
+    """What is changed: the input at a position is replaced by another message, or dropped, or one comes before it."""
 
     what: What
     position: int

@@ -15,11 +15,7 @@ from mainspring.port.records import Committed, DeadLetter, EventRow, Outcome, Re
 
 
 class Call(Struct, frozen=True):
-    """One attempt of a handler, and how it ended: `outcome` is what it returned or raised.
-
-    >>> Call("ann", 1, "charge", "Order/o-1", None).attempt
-    1
-    """
+    """One attempt of a handler, and how it ended: `outcome` is what it returned or raised."""
 
     message: Any
     attempt: int
