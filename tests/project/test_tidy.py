@@ -228,3 +228,36 @@ def test_every_suggested_command_is_quoted_by_one_function() -> None:
             if re.search(r"\bmainspring(?: [a-z-]+)+ [\w/]*\{[\w.]*\}", text):
                 found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text}")
     assert found == []
+
+
+def test_authors_source_is_read_in_one_place() -> None:
+    """Purity, lint, diagrams and explanations share `mainspring.sources`, which knows how Python's releases differ."""
+    reads = re.compile(r"\b(?:ast\.parse|inspect\.getsource\w*|getsourcelines|linecache)\b")
+    found = {
+        name
+        for name, text in texts()
+        if name.startswith("src/") and any(reads.search(line) for line in text.splitlines() if ">>>" not in line)
+    }
+    assert found == {"src/mainspring/sources.py"}
+
+
+# Who steps inputs: the engine for its commits, the one walker of recorded streams, and the two that make up a stream.
+STEPPERS = {
+    "engine/stepping/stepper.py": "takes inputs",
+    "engine/operations/pause_orders.py": "its own workflow of pauses",
+    "engine/recording/redecision.py": "on moments of the one walker",
+    "analysis/what_if/comparison.py": "is a kind of the one walker",
+    "analysis/replay/retelling.py": "makes up the stream of a changed story",
+    "testing/rehearsal.py": "makes up the stream of a test",
+}
+
+
+def test_recorded_streams_have_one_walker() -> None:
+    stepped = re.compile(r"^from mainspring\.core\.step import .*\bstep\b", re.MULTILINE)
+    inside = [(name.removeprefix("src/mainspring/"), text) for name, text in texts() if name.startswith("src/")]
+    assert {name for name, text in inside if stepped.search(text)} == set(STEPPERS)
+    assert {name for name, text in inside if re.search(r"^class \w+\((?:Walk|Journey)\)", text, re.MULTILINE)} == {
+        "engine/recording/walk.py",
+        "analysis/what_if/comparison.py",
+        "analysis/replay/travel.py",
+    }
