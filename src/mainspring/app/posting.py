@@ -7,7 +7,7 @@ worker then takes it in like any other message. Nothing of ours has to run where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -68,41 +68,21 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
         self._internals = internals
         self._posting: Posting | None = None
 
-    async def __call__(
-        self,
-        message: Message,
-        connection: Any,
-        *,
-        id: str | None = None,
-        actor: str | None = None,
-        correlation_id: str | None = None,
-        publish: bool = False,
-        workflow: str | type[Any] | None = None,
-    ) -> Posted:
+    async def __call__(self, message: Message, connection: Any, **options: Unpack[PostOptions]) -> Posted:
         """Send a message, or publish it, if the transaction of an async connection commits.
 
         `id` makes it idempotent: the same id and message again is taken once; with another message it becomes a dead
         letter, for the caller can no longer get an error.
         """
         posting = self._prepared()
-        pendings = self._pendings(message, id, actor, correlation_id, workflow, publish=publish)
+        pendings = self._pendings(message, **options)
         await post(connection, posting, self._rows(pendings))
         return _posted(pendings)
 
-    def blocking(
-        self,
-        message: Message,
-        connection: Any,
-        *,
-        id: str | None = None,
-        actor: str | None = None,
-        correlation_id: str | None = None,
-        publish: bool = False,
-        workflow: str | type[Any] | None = None,
-    ) -> Posted:
+    def blocking(self, message: Message, connection: Any, **options: Unpack[PostOptions]) -> Posted:
         """Send a message, or publish it, if the transaction of a connection without `await` commits."""
         posting = self._prepared()
-        pendings = self._pendings(message, id, actor, correlation_id, workflow, publish=publish)
+        pendings = self._pendings(message, **options)
         post_blocking(connection, posting, self._rows(pendings))
         return _posted(pendings)
 
@@ -112,20 +92,13 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
         return self._posting
 
     def _pendings(
-        self,
-        message: Any,
-        id: str | None,
-        actor: str | None,
-        correlation_id: str | None,
-        workflow: str | type[Any] | None,
-        *,
-        publish: bool,
+        self, message: Any, *, publish: bool = False, workflow: str | type[Any] | None = None, **said: Any
     ) -> list[Pending]:
         envelopes = self._internals.envelopes
         if publish:
-            pendings = envelopes.published(message, id=id, actor=actor, correlation_id=correlation_id)
+            pendings = envelopes.published(message, **said)
         else:
-            pendings = [envelopes.sent(message, id=id, actor=actor, correlation_id=correlation_id, workflow=workflow)]
+            pendings = [envelopes.sent(message, workflow=workflow, **said)]
         envelopes.handed_over(pendings)
         return pendings
 

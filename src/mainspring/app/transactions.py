@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any, Final, Self
+from typing import Any, Final, Self, Unpack
 
 from mainspring.app.instance import Receipt
 from mainspring.app.internals import Internals
+from mainspring.app.workflow_handle import SendOptions
 from mainspring.core.messages import Message
 from mainspring.engine.handlers.handler import LONGEST_TRANSACTION
 from mainspring.engine.inputs.pending import Answer, Pending
@@ -91,31 +92,13 @@ class Transaction:
 
     # ---- messages
 
-    def send(
-        self,
-        message: Message,
-        *,
-        id: str | None = None,
-        actor: str | None = None,
-        correlation_id: str | None = None,
-        must_exist: bool = False,
-        expected_position: int | None = None,
-        workflow: str | type[Any] | None = None,
-    ) -> Receipt[Any]:
+    def send(self, message: Message, **options: Unpack[SendOptions]) -> Receipt[Any]:
         """Send a message to the one workflow that takes it, if the transaction commits. It is not awaited.
 
         What is wrong with the message is raised here; an id that was used for another message, and an instance that is
         not as `must_exist` or `expected_position` asks, when the block is left: then nothing was written.
         """
-        pending = self._internals.engine.intake.sent(
-            message,
-            id=id,
-            actor=actor,
-            correlation_id=correlation_id,
-            must_exist=must_exist,
-            expected_position=expected_position,
-            workflow=workflow,
-        )
+        pending = self._internals.engine.intake.sent(message, **options)
         return self._take([pending])[0]
 
     def publish(

@@ -5,7 +5,6 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
-from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from mainspring import Mainspring
 from mainspring.app.internals import internals_of
-from mainspring.app.posting import Post, Posted, PostOptions
+from mainspring.app.posting import Posted
 from mainspring.engine.recording.stored_values import read_context
 from mainspring.errors import EncodeError, InvalidIdError, OperationError, PostingError, WiringError
 from mainspring.frameworks.flask import FlaskMainspring
@@ -369,10 +368,3 @@ def test_all_that_may_be_said_of_a_posted_message_may_be_said_to_flask() -> None
 
     with pytest.raises(PostingError, match="no connection that is known"):
         flask.post(Place("o-1"), object(), workflow="Orders", publish=False)
-
-
-@pytest.mark.parametrize("method", [Post.__call__, Post.blocking])
-def test_the_options_of_a_post_are_those_of_the_app(method: Callable[..., Any]) -> None:
-    parameters = signature(method).parameters.values()
-
-    assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == set(PostOptions.__annotations__)
