@@ -17,7 +17,7 @@ HEAD = """\
 
 <!-- Written by `make docs` from the stores' SQL; what is changed here is lost. -->
 
-What lies in the database, for whoever reads it with a tool of their own. Read as you like; write through mainspring
+What lies in the database, for readers with tools of their own. Read as you like; write through mainspring
 alone: rows depend on each other and carry checksums. Columns may be added with any minor release; `schema_migrations`
 tells which migrations were run. Times are microseconds since 1970 (UTC). Bodies, contexts and details are the exact
 JSON bytes that were written ([how messages are stored](wire-format.md)). In PostgreSQL the tables lie in the schema
