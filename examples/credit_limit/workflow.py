@@ -1,7 +1,7 @@
 """Two workflows and the messages between them: an order that asks for credit, and a customer's credit that replies.
 
-The question carries no return address. A reply finds its way to the instance that asked, so the customer's side serves any
-service that speaks these messages, and need not know that orders exist.
+The question carries no return address. A reply finds its way to the instance that asked, so the customer's side
+serves any service that speaks these messages, and need not know that orders exist.
 """
 
 from dataclasses import dataclass, replace
