@@ -193,11 +193,13 @@ export interface FindingDocument {
   level: "error" | "note" | "warning";
   code: string;
   rule: string;
+  workflow: string;
   about: string[];
   file: string;
   line: number;
   what: string;
   fix: string;
+  witness: string[] | null;
 }
 
 export interface FindingsDocument {
@@ -263,11 +265,13 @@ export interface IntendedFinding {
   level: "error" | "note" | "warning";
   code: string;
   rule: string;
+  workflow: string;
   about: string[];
   file: string;
   line: number;
   what: string;
   fix: string;
+  witness: string[] | null;
   reason: string;
 }
 

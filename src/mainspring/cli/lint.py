@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mainspring.analysis.lint.check import lint as lint_app
-from mainspring.analysis.lint.rules import Finding, Report
+from mainspring.analysis.lint.rules import Report
 from mainspring.analysis.reading.model import Place
 from mainspring.app.internals import internals_of
 from mainspring.cli.failures import REFUSED, MisuseError
@@ -59,23 +59,8 @@ def _document(report: Report, *, ok: bool) -> dict[str, Any]:
     return {
         "ok": ok,
         "workflows": report.workflows,
-        "findings": [_finding(finding) for finding in report.findings],
-        "intended": [{**_finding(each.finding), "reason": each.reason} for each in report.intended],
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "level": finding.level,
-        "code": finding.code,
-        "rule": finding.name,
-        "workflow": finding.workflow,
-        "about": finding.about,
-        "file": finding.place.file,
-        "line": finding.place.line,
-        "what": finding.what,
-        "fix": finding.fix,
-        "witness": finding.witness,
+        "findings": [each.document(each.place.file) for each in report.findings],
+        "intended": [each.document(each.finding.place.file) for each in report.intended],
     }
 
 

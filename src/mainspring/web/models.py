@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 from msgspec import Meta, Struct
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from mainspring.analysis.lint.rules import FindingDocument, IntendedFinding
 from mainspring.analysis.replay.documents import MomentDocument, StateShown, StoppedDocument
 from mainspring.views import (
     DeadLetter,
@@ -204,25 +205,6 @@ class WorkflowDocument(Struct, frozen=True):
     purpose: Annotated[str | None, Meta(description="The first lines of its docstring.")]
     inputs: list[str]
     begins: list[str]
-
-
-class FindingDocument(Struct, frozen=True):
-    """Something that lint found."""
-
-    level: Literal["error", "warning", "note"]
-    code: Annotated[str, Meta(examples=["MS202"])]
-    rule: Annotated[str, Meta(examples=["dead-end"])]
-    about: tuple[str, ...]
-    file: str
-    line: int
-    what: str
-    fix: str
-
-
-class IntendedFinding(FindingDocument, frozen=True):
-    """A finding that a comment says is intended, and why."""
-
-    reason: str
 
 
 class FindingsDocument(Struct, frozen=True):

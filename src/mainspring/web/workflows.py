@@ -8,7 +8,6 @@ from typing import Annotated, Final, Literal
 
 from fastapi import Path, Query, Response
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from mainspring.analysis.diagram.diagram import Diagram, diagram_of
 from mainspring.analysis.diagram.dot import to_dot
@@ -88,10 +87,9 @@ def _reading(router: Router, served: Served) -> None:
         from mainspring.analysis.lint.check import lint  # noqa: PLC0415  the reader of code, loaded with the first question
 
         report = await served.slow.compute(lambda: lint(served.app, name))
-        intended = [
-            models.IntendedFinding(**asdict(_finding(each.finding)), reason=each.reason) for each in report.intended
-        ]
-        return answer(models.FindingsDocument(name, [_finding(finding) for finding in report.findings], intended))
+        found = [each.document(_file(each)) for each in report.findings]
+        intended = [each.document(_file(each.finding)) for each in report.intended]
+        return answer(models.FindingsDocument(name, found, intended))
 
     @router.get("/workflows/{name}/documentation", "read", Subject, 404, 504)
     async def documentation(name: Name) -> Response:
@@ -139,14 +137,5 @@ async def _diagram(
     return await served.slow.compute(lambda: diagram_of(machine, mined, ignored=ignored))
 
 
-def _finding(finding: Finding) -> models.FindingDocument:
-    return models.FindingDocument(
-        level=finding.level,
-        code=finding.code,
-        rule=finding.name,
-        about=finding.about,
-        file=shortened(finding.place.file, sys.path),
-        line=finding.place.line,
-        what=finding.what,
-        fix=finding.fix,
-    )
+def _file(finding: Finding) -> str:
+    return shortened(finding.place.file, sys.path)

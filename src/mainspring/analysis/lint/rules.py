@@ -5,9 +5,10 @@ Findings, and the report that holds them.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from mainspring.analysis.reading.model import Place
 
@@ -153,6 +154,27 @@ BY_NAME: Final = {rule.name: rule for rule in _ALL}
 """All rules, by their names."""
 
 
+class FindingDocument(Struct, frozen=True):
+    """Something that lint found, as the command line prints it and HTTP sends it."""
+
+    level: Level
+    code: Annotated[str, Meta(examples=["MS202"])]
+    rule: Annotated[str, Meta(examples=["dead-end"])]
+    workflow: str
+    about: tuple[str, ...]
+    file: str
+    line: int
+    what: str
+    fix: str
+    witness: Annotated[tuple[str, ...] | None, Meta(description="The inputs that lead there, as few as possible.")]
+
+
+class IntendedFinding(FindingDocument, frozen=True):
+    """A finding that a comment says is intended, and why."""
+
+    reason: str
+
+
 class Finding(Struct, frozen=True, order=True):
     """Something that lint found. `about` names what it is about: a message, a state. `fix` says what to do.
 
@@ -185,12 +207,21 @@ class Finding(Struct, frozen=True, order=True):
     def __str__(self) -> str:
         return f"{self.place}: {self.code} {self.name}: {self.what}. {self.fix}"
 
+    def document(self, file: str) -> FindingDocument:
+        """Return it for programs, with its file as they know it."""
+        about = (self.workflow, self.about, file, self.place.line, self.what, self.fix, self.witness)
+        return FindingDocument(self.level, self.code, self.name, *about)
+
 
 class Intended(Struct, frozen=True):
     """A finding that a comment says is intended, and why."""
 
     finding: Finding
     reason: str
+
+    def document(self, file: str) -> IntendedFinding:
+        """Return it for programs."""
+        return IntendedFinding(**asdict(self.finding.document(file)), reason=self.reason)
 
 
 class Report(Struct, frozen=True):
