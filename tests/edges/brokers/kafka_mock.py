@@ -33,6 +33,10 @@ class KafkaMock:
 
     def __init__(self, brokers: int = 1) -> None:
         self._library = _library()
+        self._brokers = brokers
+        self._begin()
+
+    def _begin(self) -> None:
         why = ctypes.create_string_buffer(_ERROR_BYTES)
         settings = self._library.rd_kafka_conf_new()
         # It would say that it knows no cluster, which it is about to make.
@@ -40,7 +44,7 @@ class KafkaMock:
         self._client = self._library.rd_kafka_new(_PRODUCER, settings, why, _ERROR_BYTES)
         if not self._client:
             raise RuntimeError(f"librdkafka made no client: {why.value.decode()}")
-        self._cluster = self._library.rd_kafka_mock_cluster_new(self._client, brokers)
+        self._cluster = self._library.rd_kafka_mock_cluster_new(self._client, self._brokers)
         self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)
 
     @property
@@ -64,6 +68,11 @@ class KafkaMock:
     def up(self, broker: int = 1) -> None:
         """Let a broker take connections again. It has kept what it had."""
         self._library.rd_kafka_mock_broker_set_up(self._cluster, broker)
+
+    def begin_anew(self) -> None:
+        """Forget everything: another cluster, at another port."""
+        self.close()
+        self._begin()
 
     def close(self) -> None:
         """End the cluster."""
