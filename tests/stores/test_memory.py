@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.port.records import Unit
+from mainspring.port.records import Committed, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract import StoreContract
 from mainspring.testing.store_contract.rig import accept, send, step
+from tests.proof.counted_work.calls import counted_calls
 
 
 class TestMemoryStore(StoreContract):
@@ -63,6 +64,21 @@ def test_resuming_an_instance_wakes_who_waits() -> None:
 
     assert not ends_at_once(*suspended)
     assert ends_at_once(resumed, before=suspended)
+
+
+def test_an_end_costs_the_same_however_much_waits_for_others() -> None:
+    async def calls_of_an_end(others: int) -> int:
+        store = MemoryStore(VirtualClock())
+        waiting = [step(f"m-{number}", send(), on=f"o-{number}") for number in range(others)]
+        await store.commit(1, waiting)
+        with counted_calls("stores/memory") as calls:
+            ends = step("the end", after=3, on="o-0", status="completed", cancel_all="unclaimed")
+            (outcome,) = await store.commit(1, [ends])
+        assert isinstance(outcome, Committed), outcome
+        assert (await store.stats()).outbox == others - 1
+        return calls.total()
+
+    assert asyncio.run(calls_of_an_end(others=100)) == asyncio.run(calls_of_an_end(others=10))
 
 
 def test_work_that_came_before_the_wait_is_not_missed() -> None:

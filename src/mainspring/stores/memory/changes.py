@@ -41,9 +41,8 @@ def write(tables: Tables, changes: Changes[Known], facts: Facts) -> None:
 def _take_away(tables: Tables, changes: Changes[Known]) -> None:
     for spot in changes.settled:
         tables.drop_output(OutputKey(*spot))
-    for key, output in list(tables.outbox.items()) if changes.cancels else ():
-        if _is_cancelled(changes, key.instance, output):
-            tables.drop_output(key)
+    for key in _cancelled(tables, changes) if changes.cancels else ():
+        tables.drop_output(key)
     for spot, (due_us, attempts, error) in changes.retried.items():
         output = tables.outbox[OutputKey(*spot)]
         output.lost = 0 if attempts > output.attempts else output.lost
@@ -57,22 +56,26 @@ def _take_away(tables: Tables, changes: Changes[Known]) -> None:
             if waiting.row.timer_key is not None and key in (None, waiting.row.timer_key):
                 tables.drop_input(instance, position)
     handled = set(changes.handled)
-    for id, (letter, _) in list(tables.dead.items()):
+    for id, (letter, _) in list(tables.dead.items()) if handled or changes.discarded else ():
         output = letter.output
         taken = output is not None and (letter.workflow, letter.instance, output.version) in handled
         if taken or id in changes.discarded:
             del tables.dead[id]
 
 
-def _is_cancelled(changes: Changes[Known], instance: int, output: Output) -> bool:
-    cancelled, row = changes.cancelled, output.row
-    if row.kind == "timer" and (instance in cancelled["timers"] or instance in cancelled["forward"]):
-        return True
-    if output.free and instance in cancelled["unclaimed"]:
-        return True
-    if output.free and row.key == ARMED and instance in cancelled["forward"]:
-        return True
-    return (instance, row.key) in changes.cancelled_keys
+def _cancelled(tables: Tables, changes: Changes[Known]) -> list[OutputKey]:
+    """Return the outputs to be cancelled. Only instances that cancel are looked at, however much waits for others."""
+    unclaimed, forward = set(changes.cancelled["unclaimed"]), set(changes.cancelled["forward"])
+    timers, keys = forward.union(changes.cancelled["timers"]), set(changes.cancelled_keys)
+    begun = len(tables.begun)  # what the batch begins has nothing here yet
+    return [
+        key
+        for instance in {*unclaimed, *timers, *(instance for instance, _ in keys)}
+        for key, output in (tables.keyed(instance).outbox.items() if instance <= begun else ())
+        if (instance in timers and output.row.kind == "timer")
+        or (output.free and (instance in unclaimed or (instance in forward and output.row.key == ARMED)))
+        or (instance, output.row.key) in keys
+    ]
 
 
 def _write_instances(tables: Tables, changes: Changes[Known]) -> None:
