@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from mainspring.app import letters, lifecycle
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, operate
+from mainspring.app.flows import FlowDecorator, FlowOptions, StepDecorator, StepOptions, add_flow, add_step
 from mainspring.app.given import checked_limit, checked_place, checked_text
 from mainspring.app.hooks import Hooks
 from mainspring.app.instance import Instance, Receipt
@@ -39,6 +40,8 @@ from mainspring.engine.handlers.policies.retry import Retry
 from mainspring.engine.registry import registering
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import NoSuchInstanceError, WiringError
+from mainspring.flows.calls import Step
+from mainspring.flows.flow import Flow
 from mainspring.port.records import Ref
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal
@@ -50,6 +53,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 
 PAGE: Final = 100
 
@@ -101,11 +107,11 @@ class Mainspring:
     def add(self, *workflows: Workflow[Any, Any, Any], retry: Retry | None = None) -> None:
         """Add workflows. `retry` holds for all commands that they send, instead of that of their handlers."""
         for workflow in workflows:
-            self._internals.registry.add_workflow(workflow, retry)
+            self._internals.wiring.add_workflow(workflow, retry)
 
     def external(self, *types: type[Any]) -> None:
         """Declare that another process carries out messages of these types."""
-        self._internals.registry.add_external(*types)
+        self._internals.wiring.add_external(*types)
 
     @overload
     def handler(self, function: F, /) -> F: ...
@@ -135,7 +141,7 @@ class Mainspring:
         With `transaction` it writes to the database in the transaction of its result, through `context.connection`.
         With `executor="process"` a plain function at the top of a module runs in a process of its own.
         """
-        return registering(self._internals.registry.add_handler, function, options)
+        return registering(self._internals.wiring.add_handler, function, options)
 
     @overload
     def subscribe(self, function: F, /) -> F: ...
@@ -145,7 +151,44 @@ class Mainspring:
     ) -> Callable[[F], F]: ...
     def subscribe(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  as above
         """Register a subscriber of a published message type: the annotation of its first parameter."""
-        return registering(self._internals.registry.add_subscriber, function, options)
+        return registering(self._internals.wiring.add_subscriber, function, options)
+
+    @overload
+    def step(self, function: Callable[P, Awaitable[T]], /) -> Step[P, T]: ...
+    @overload
+    def step(self, function: Callable[P, T], /) -> Step[P, T]: ...
+    @overload
+    def step(
+        self,
+        *,
+        name: str | None = ...,
+        raises: type[Exception] | tuple[type[Exception], ...] = ...,
+        **options: Unpack[StepOptions],
+    ) -> StepDecorator: ...
+    def step(self, function: Any = None, /, *, name: str | None = None, raises: Any = (), **options: Any) -> Any:  # pyright: ignore[reportInconsistentOverload]  as above
+        """Register a function that a flow may await: `await charge("o-1", 500)`. Recorded are its arguments and result.
+
+        It may be async or plain (plain ones run in threads), and may have a parameter of the type Context. It is a
+        handler, with a handler's options. Errors of the types in `raises` are results: they are not tried again, and
+        the flow may catch them by their type. `name` is what its calls are stored under; by default the function's.
+        """
+        return add_step(self._internals, function, name, raises, options)
+
+    @overload
+    def flow(self, function: Callable[[M], Coroutine[Any, Any, T]], /) -> Flow[M, T]: ...
+    @overload
+    def flow(self, **options: Unpack[FlowOptions]) -> FlowDecorator: ...
+    def flow(self, function: Any = None, /, **options: Any) -> Any:  # pyright: ignore[reportInconsistentOverload]  as above
+        """Register an async function as a workflow. A message of its parameter's type begins an instance.
+
+        `id` is the field that names the instance, in what begins it and in what it receives, or a function of a
+        message; by default the first field. What it returns is the result. `version` pins instances to the code that
+        they began with, where several versions are registered. `drift` says what becomes of instances whose code was
+        changed all the same: "refuse", they are suspended; "adopt", they go on as far as it fits. What its code sends,
+        receives and calls its stages is read from it; `sends`, `receives`, `steps` and `stages` declare what cannot be
+        seen.
+        """
+        return add_flow(self._internals, function, options)
 
     def resource(self, name: str) -> Callable[[F], F]:
         """Register an async context manager whose value handlers find as `context.resources[name]`.
@@ -278,14 +321,19 @@ class Mainspring:
 
     # ---- looking and operating
 
-    def workflow(self, workflow: type[Workflow[In, State, Out, Result]]) -> WorkflowHandle[In, State, Result]:
+    def workflow(
+        self, workflow: type[Workflow[In, State, Out, Result]] | Workflow[In, State, Out, Result]
+    ) -> WorkflowHandle[In, State, Result]:
         """Return a handle on a workflow, with which a type checker knows its messages and its result."""
+        cls = workflow if isinstance(workflow, type) else type(workflow)
         for entry in self._internals.registry.entries():
-            if type(entry.workflow) is workflow:
+            if type(entry.workflow) is cls:
                 return WorkflowHandle(self._internals, entry.name)
-        raise WiringError(f"{workflow.__name__} is not part of this app", f"app.add({workflow.__name__}()) first.")
+        raise WiringError(f"{cls.__name__} is not part of this app", f"app.add({cls.__name__}()) first.")
 
-    def instance(self, workflow: type[Workflow[In, State, Out, Result]], id: str) -> Instance[State, Result]:
+    def instance(
+        self, workflow: type[Workflow[In, State, Out, Result]] | Workflow[In, State, Out, Result], id: str
+    ) -> Instance[State, Result]:
         """Return a handle on one instance: its state, stream and result, and what operators can do."""
         return self.workflow(workflow).instance(id)
 

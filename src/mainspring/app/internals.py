@@ -13,10 +13,12 @@ from mainspring.app.purging import checked_age
 from mainspring.app.resources import Resources
 from mainspring.app.services import Services
 from mainspring.engine.engine import Engine
+from mainspring.engine.handlers.policies.retry import Retry
 from mainspring.engine.inputs.intake import Envelopes
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import WiringError
+from mainspring.flows.flow import Flow
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
 from mainspring.stores import open_store
@@ -52,7 +54,9 @@ class Internals:
         if processes is not None:
             # How many run handlers with executor="process" at most. None: as many as there are cores.
             self.runtime.processes = checked_processes(processes)
-        self.registry = Registry(steps_per_hour)
+        self.wiring = Registry(steps_per_hour)
+        """What was registered, but for flows that were declared and not looked at yet: decorators add to it."""
+        self._flows: list[tuple[Flow[Any, Any], Retry | None]] = []
         self.resources = Resources()
         self.schedules: dict[str, DeclaredSchedule] = {}
         self.hooks: dict[str, Hook] = {}
@@ -65,6 +69,18 @@ class Internals:
         self.exits: AsyncExitStack | None = None
         """Closes what the running app has opened."""
         self.given_store: Store | None = store
+
+    @property
+    def registry(self) -> Registry:
+        """What was registered. Flows are read when it is first looked at: then all that their code names is defined."""
+        while self._flows:
+            flow, retry = self._flows.pop(0)
+            self.wiring.add_workflow(flow, retry)
+        return self.wiring
+
+    def declare_flow(self, flow: Flow[Any, Any], retry: Retry | None) -> None:
+        """Add a flow, whose code may name what is not defined yet."""
+        self._flows.append((flow, retry))
 
     @property
     def engine(self) -> Engine:

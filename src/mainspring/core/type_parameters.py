@@ -28,7 +28,7 @@ def read_type_parameters(cls: type[Any], root: type[Any]) -> tuple[tuple[type[An
     >>> read_type_parameters(Orders, Workflow)
     ((<class 'int'>, <class 'str'>), (<class 'bool'>,), (<class 'float'>,), (<class 'float'>, <class 'NoneType'>))
     """
-    arguments = _arguments_for(cls, root)
+    arguments = cls.own_type_parameters() or _arguments_for(cls, root)
     if arguments is None:
         raise DefinitionError(
             cls.__name__,

@@ -132,6 +132,11 @@ class Workflow(Generic[In, State, Out, Result_co]):
                 given = (*given, AnyOutput)
             return super().__class_getitem__(given)
 
+    @classmethod
+    def own_type_parameters(cls) -> tuple[Any, Any, Any, Any] | None:
+        """Return the four type parameters where an authoring style finds them elsewhere than in the class statement."""
+        return None
+
     def route(self, message: In, /) -> str | None:
         """Return the id of the instance that the message belongs to, or None to skip it."""
         raise NotImplementedError

@@ -32,6 +32,8 @@ MainspringError
 ├── NoSuchTaskError             there is no task with this id
 ├── TaskRefusedError            a person may not do this to a task, or not any more
 ├── NotFromOutsideError         a message from outside that its workflow takes from inside only
+├── FlowError                   a flow's code does what a flow cannot do
+│   └── DriftError              a flow's code asks for something else than what is recorded
 ├── CodecError                  data and types do not fit together
 │   ├── RegistrationError       a type that could not be stored and read back
 │   ├── UnknownTypeError        a type name, or a version of it, that is not registered
@@ -101,6 +103,8 @@ from mainspring.errors.encoding import ErasedError as ErasedError
 from mainspring.errors.encoding import NewerTypeError as NewerTypeError
 from mainspring.errors.encoding import RegistrationError as RegistrationError
 from mainspring.errors.encoding import UnknownTypeError as UnknownTypeError
+from mainspring.errors.flows import DriftError as DriftError
+from mainspring.errors.flows import FlowError as FlowError
 from mainspring.errors.running import BreakerOpenError as BreakerOpenError
 from mainspring.errors.running import BrokerError as BrokerError
 from mainspring.errors.running import CallError as CallError

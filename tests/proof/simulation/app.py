@@ -160,7 +160,7 @@ def app_of(node: Node, runtime: VirtualRuntime, store: Store) -> Mainspring:
     """Return the app, for a node. What never changes while it runs, its registry, is read from its source once only."""
     app = Mainspring("memory://", runtime=runtime, store=store)
     internals = internals_of(app)
-    internals.registry = internals_of(whole(node.code)).registry
+    internals.wiring = internals_of(whole(node.code)).registry
     internals.services.add(_Source(app, HANDS.get().branch))
     return app
 

@@ -1,0 +1,114 @@
+"""What a flow's code asks for, and whether it is what the journal says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, Final, NamedTuple, cast
+
+from mainspring.core.decisions import Ask, Decision, FanOut, Publish, Reply, Schedule, Send, StartChild
+from mainspring.core.events import Asked as TaskAsked
+from mainspring.core.events import ChildStarted, FannedOut, Published, Replied, Scheduled, Sent
+from mainspring.core.failures import DeadlinePassed
+from mainspring.flows.ends import AnswerError
+from mainspring.flows.journal import Entry
+
+_ASKED: Final = (Sent, Scheduled, TaskAsked, ChildStarted, FannedOut, Published, Replied)
+
+
+class Place(NamedTuple):
+    """A line of code.
+
+    >>> str(Place("shop.py", 12, "fulfil"))
+    'shop.py:12 in fulfil'
+    """
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+    @classmethod
+    def of(cls, code: CodeType, line: int) -> Place:
+        """Return the place of a line in a function's code."""
+        return cls(code.co_filename, line, code.co_qualname)
+
+
+class Asked:
+    """A decision that the code asked for: where, and who waits for its answer.
+
+    `answer` turns the message that comes back into what the code gets, or raises.
+    """
+
+    __slots__ = ("answer", "decision", "future", "place", "recorded")
+
+    def __init__(
+        self,
+        decision: Decision[Any, Any],
+        place: Place | None,
+        future: Any,
+        answer: Callable[[Any], Any] | None,
+        *,
+        recorded: bool = True,
+    ) -> None:
+        self.decision = decision
+        self.place = place
+        self.future = future
+        self.answer = answer
+        self.recorded = recorded
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody waits for what comes back."""
+        return self.future is not None and not self.future.done()
+
+    def give(self, message: Any) -> None:
+        """Let what waits have its answer. A cancelled await needs none: what was sent goes on."""
+        future, answer = self.future, self.answer
+        if future is None or answer is None or future.done():
+            return
+        try:
+            result = answer(message)
+        except AnswerError as error:
+            future.set_exception(error.given)
+        else:
+            future.set_result(result)
+
+    def sets_timer(self, key: str) -> bool:
+        """Return True if this sets the timer with a key."""
+        return isinstance(self.decision, Schedule) and self.decision.key == key
+
+
+def is_asked(entry: Entry) -> bool:
+    """Return True for what some line of code has asked for, and not for what follows from other things.
+
+    >>> from datetime import UTC, datetime
+    >>> is_asked(Entry(Sent("charge"), datetime(2026, 1, 1, tzinfo=UTC), 3))
+    True
+    """
+    event: Any = entry.event
+    return isinstance(event, _ASKED) and type(getattr(cast("Any", event), "message", None)) is not DeadlinePassed
+
+
+def matches(asked: Asked, entry: Entry) -> bool:
+    """Return True if what is recorded is what the code asks for."""
+    decision: Any = asked.decision
+    event: Any = entry.event
+    event_type, compared = _COMPARED[type(decision)]
+    return type(event) is event_type and bool(compared(decision, event))
+
+
+_COMPARED: Final[dict[type[Any], tuple[type[Any], Callable[[Any, Any], bool]]]] = {
+    Send: (Sent, lambda decision, event: event.message == decision.message),
+    Schedule: (Scheduled, lambda decision, event: event.key == decision.cancel_key),
+    Ask: (TaskAsked, lambda decision, event: event.key == decision.task_key),
+    StartChild: (ChildStarted, lambda decision, event: event.message == decision.message),
+    FanOut: (
+        FannedOut,
+        lambda decision, event: event.key == decision.join_key and event.messages == tuple(decision.messages),
+    ),
+    Publish: (Published, lambda decision, event: event.message == decision.message),
+    Reply: (Replied, lambda decision, event: event.message == decision.message),
+}

@@ -1,0 +1,390 @@
+"""A flow: an async function as a workflow, and a Workflow like any other. Its state is the journal of what happened."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from typing import Any, ClassVar, Final, Generic, Never, TypeAlias, TypeVar, Union, cast, get_type_hints
+
+from msgspec import Struct, defstruct
+
+from mainspring.core.decisions import Decision, Send, StartChild
+from mainspring.core.events import Became, InitiatedBy, Occurrence, Received
+from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
+from mainspring.core.freezing import field_names, frozen_fix
+from mainspring.core.messages import Message, message, type_of
+from mainspring.core.type_parameters import union_members
+from mainspring.core.workflow import Workflow
+from mainspring.errors import DefinitionError, FlowError, shown
+from mainspring.flows import live
+from mainspring.flows.asked import Place
+from mainspring.flows.calls import Call, Result, Step, answer_of, place_of_caller
+from mainspring.flows.code import Code, Drift
+from mainspring.flows.declared import Declared, declared_in
+from mainspring.flows.journal import Journal
+from mainspring.flows.messages import Entered, TimerDue
+from mainspring.flows.run import Run
+from mainspring.logs import logger
+
+M = TypeVar("M", bound=Message)
+R_co = TypeVar("R_co", covariant=True)
+Id: TypeAlias = str | Callable[[Any], str | None] | None
+
+ENTRIES_MOST: Final = 100_000
+"""Of a journal. A flow that goes on for longer begins again, with `again(…)`."""
+STAGE: Final = "Running"
+
+_OF_THE_ENGINE: Final = (SendFailed, ChildCompleted, ChildFailed, DeadlinePassed, TimerDue)
+
+_log = logger("mainspring.flows")
+
+
+class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
+    """What `@app.flow` makes of an async function. Called, it is a child of the flow that awaits it."""
+
+    snapshot_every = None  # the state is the journal: the code is run again on it
+    initial_state = Journal()
+
+    function: Callable[[Any], Any]
+    takes: type[Any]
+    """The type of its argument, which begins an instance."""
+    drift: ClassVar[Drift] = "refuse"
+    """What becomes of an instance whose journal is not what the code asks for: `refuse`, it is suspended, and the error
+    says where; `adopt`, what the code does not ask for any more is passed over, and what it asks for anew is sent."""
+
+    # What `settle` finds.
+    answer_types: frozenset[type[Any]] = frozenset()
+    again_type: type[Any]
+
+    def __init__(self) -> None:
+        self._fresh: tuple[Any, Run] | None = None
+        self._resisting_noted = False
+
+    @classmethod
+    def own_type_parameters(cls) -> tuple[Any, Any, Any, Any]:
+        """Read the code, when it is first needed: then all that it names is defined."""
+        return settle(cls)
+
+    def __call__(self, argument: M, /) -> Call[R_co]:
+        return Call(
+            self.name or "",
+            argument,
+            answer_of(self.name or "", ()),
+            place_of_caller(),
+            kind=StartChild,
+            plain=lambda: self.function(argument),
+        )
+
+    # ---- what a workflow is asked
+
+    def route(self, message: Any, /) -> str | None:
+        if type(message) in _OF_THE_ENGINE or type(message) in self.answer_types:
+            return None  # what answers comes back by itself, whatever its fields are called
+        given: Any = self._id
+        found: Any = given(message) if callable(given) else getattr(message, given, None)  # pyright: ignore[reportUnknownVariableType]
+        return found
+
+    def decide(self, message: Any, state: Journal, /) -> Any:
+        """Not called: a flow decides by running its code."""
+        raise NotImplementedError
+
+    def decide_on(self, asked: Occurrence[Received[Any]], state: Journal, /) -> list[Decision[Any, Any]] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if type(asked.event.message) is DeadlinePassed:
+            return None
+        if state.recorded > ENTRIES_MOST:
+            raise FlowError(
+                f"{self.name} has {state.recorded:,} entries in its journal; {ENTRIES_MOST:,} is the most",
+                "Call again(…) now and then: it begins anew in the same stream.",
+            )
+        run = live.taken(state)
+        if run is None:
+            run = self.run_of(state)
+        try:
+            decisions = run.decide(asked)
+        except BaseException:
+            run.close()
+            raise
+        self._put_away(run, asked, state)
+        return decisions
+
+    def evolve(self, state: Journal, event: Occurrence[Any], /) -> Journal | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        happened: Any = event.event
+        kind = cast("type[Any]", type(happened))
+        if kind is Became:
+            if type(happened.state) is Entered:
+                return state.at_stage(self._stages[happened.state.stage])
+            return self._begun_again(state, event)
+        after = state.appended(event)
+        if kind is InitiatedBy:
+            self._keep(happened.message, after)
+        return after
+
+    def result_of(self, result: Any, /) -> Any:
+        return result.carried if isinstance(result, Result) else result
+
+    def meaning_of(self, word: Any, state: Journal, /) -> Any:
+        if isinstance(word, Call):
+            word.use()
+            return word.decision
+        return word
+
+    # ---- what a run asks
+
+    def run_of(self, state: Journal) -> Run:
+        """Return a run of the code on a journal, which waits where the instance waits."""
+        stage = type_of(type(state)).name
+        run = Run(cast("Code", self), None if stage == STAGE else stage)
+        try:
+            run.replay(state.entries)
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def completed(self, result: Any) -> Any:
+        """Return the message that carries a result."""
+        results = results_of(type(self))
+        carrier: Any = results[0]
+        if len(results) == 1 and issubclass(carrier, Result):
+            return _made(carrier, result)
+        if type(result) not in results:
+            raise FlowError(
+                f"{self.name} returned {shown(result, 200)}, which is not what it says it returns",
+                f"Return {' or '.join(each.__name__ for each in results)}, or correct its annotation.",
+            )
+        return result
+
+    def can_answer(self, message: Any, decision: Decision[Any, Any]) -> bool:
+        """Return True if a message may be the answer to what was sent; only tests do not say to what."""
+        sent: Any = getattr(decision, "message", None)
+        if isinstance(message, SendFailed):
+            return isinstance(decision, Send) and type_of(_class_of(sent)).name == message.type
+        step = self.step_of(_class_of(sent))
+        if step is None:
+            return isinstance(decision, StartChild)
+        return type(message) is step.done
+
+    def step_of(self, command: type[Any]) -> Step[Any, Any] | None:
+        """Return the step whose commands are of a type."""
+        return self._steps.get(command)
+
+    def check_received(self, types: Sequence[type[Any]]) -> None:
+        """Refuse to wait for what is not among its inputs."""
+        for cls in types:
+            if cls not in self._inputs:
+                raise FlowError(
+                    f"{self.name} receives {getattr(cls, '__name__', shown(cls, 80))}, and its code does not show that",
+                    f"Declare it: @app.flow(receives=({getattr(cls, '__name__', '…')},)).",
+                )
+
+    def check_stage(self, name: str) -> None:
+        """Refuse a stage that cannot be known before it comes."""
+        if name not in self._stages:
+            raise FlowError(
+                f"{self.name} came to the stage {shown(name, 80)}, and its code does not show that",
+                'Write the name out, as in stage("paid"), or declare it: @app.flow(stages=(…,)).',
+            )
+
+    def seed_of(self, argument: Any) -> str:
+        """Return what makes an instance's random numbers its own: the id, under which there is no other."""
+        return f"{self.name}/{self.route(argument)}"
+
+    def line_of(self, task: Any) -> str:
+        """Return the author's line at which a task waits."""
+        frames: list[Any] = [] if task is None else task.get_stack()
+        if not frames:
+            return self.function.__qualname__
+        frame = frames[-1]
+        return str(Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname))
+
+    def note_resisting(self, tasks: Sequence[str]) -> None:
+        """Say once that code of this flow does not end when it is put away."""
+        if not self._resisting_noted:
+            self._resisting_noted = True
+            _log.warning(
+                "%s: code in a finally block awaits again each time it is ended (%s). It is left; do not await there.",
+                self.name,
+                ", ".join(tasks),
+            )
+
+    # ---- how it came about
+
+    _id: Any
+    _declared_by: Mapping[str, Any]
+    _stages: Mapping[str, type[Journal]]
+    _steps: Mapping[type[Any], Step[Any, Any]]
+    _inputs: frozenset[type[Any]]
+
+    def _put_away(self, run: Run, asked: Occurrence[Any], state: Journal) -> None:
+        """Keep a run for the next input, if it waits for one. Where that is kept, evolve says."""
+        if run.following is not None:
+            self._fresh = run.following
+        if run.ended:
+            run.close()
+        elif state.log is None:
+            self._fresh = (asked.event.message, run)
+        else:
+            live.put_back(state.log, run, state.recorded)
+
+    def _keep(self, by: Any, after: Journal) -> None:
+        """Keep the run that has just begun with the journal that has just begun."""
+        fresh, log = self._fresh, after.log
+        if fresh is not None and log is not None and fresh[0] is by:
+            self._fresh = None
+            live.put_back(log, fresh[1], after.recorded - 1)
+
+    def _begun_again(self, state: Journal, event: Occurrence[Any]) -> Journal:
+        unread = set(event.event.state.unread)
+        after: Any = type(state)()
+        for entry in state.entries:
+            if entry.position in unread:
+                after = after.appended(entry)
+        after = after.appended(event)
+        self._keep(event.event.state, after)
+        return after
+
+
+def make_flow(function: Callable[..., Any], name: str | None, **given: Any) -> Flow[Any, Any]:
+    """Make a workflow of an async function. What it sends and receives is read when that is first asked for."""
+    title = name or function.__name__
+    if not inspect.iscoroutinefunction(function):
+        raise DefinitionError(title, "is a flow and not async", f"Write `async def {title}(…)`.")
+    takes = _argument_of(function, title)
+    running = _stage_type(STAGE)
+    cls: Any = type(
+        title,
+        (Flow,),
+        {
+            "__module__": function.__module__,
+            "__qualname__": function.__qualname__,
+            "__doc__": function.__doc__,
+            "function": staticmethod(function),
+            "takes": takes,
+            "begins": takes,
+            "name": title,
+            "version": given["version"],
+            "drift": given["drift"],
+            "deadline": given["deadline"],
+            "initial_state": running(),
+            "again_type": _again_type(takes),
+            "_id": _checked_id(title, takes, given["id"]),
+            "_declared_by": given,
+            "_stages": {STAGE: running},
+        },
+    )
+    return cls()
+
+
+def settle(cls: Any) -> tuple[Any, Any, Any, Any]:
+    """Read what a flow sends, receives and calls its stages, and return its type parameters."""
+    given = cls._declared_by
+    found: Declared = declared_in(cls.function, lambda value: isinstance(value, Flow))
+    steps = [*found.steps, *given["steps"]]
+    children = [result for flow in found.flows for result in results_of(type(flow))]
+    receives = dict.fromkeys((*found.receives, *given["receives"]))
+    answers = (*found.answers, *children)
+    internal = (*(each for step in steps for each in (step.done, step.all_done)), *_OF_THE_ENGINE)
+    cls._steps = {step.command: step for step in steps}
+    cls.answer_types = frozenset((*internal, *(each for each in children if issubclass(each, Result))))
+    deadline = (DeadlinePassed,) if cls.deadline is not None else ()
+    heard = [each for each in (*internal, *answers) if each not in (type(None), DeadlinePassed)]
+    inputs = dict.fromkeys((cls.takes, *receives, *heard, *deadline))
+    cls._inputs = frozenset(inputs)
+    cls.from_outside = (cls.takes, *receives)
+    for stage in dict.fromkeys((*found.stages, *given["stages"])):
+        cls._stages.setdefault(stage, _stage_type(stage))
+    results = results_of(cls)
+    sent = (*(step.command for step in steps), *(flow.takes for flow in found.flows), *found.sends, *given["sends"])
+    outputs = [each for each in dict.fromkeys((*sent, *results)) if each is not type(None)]
+    states = (*cls._stages.values(), Entered, cls.again_type)
+    return _union(inputs), _union(states), _union(outputs) if outputs else Never, _union(results)
+
+
+def results_of(cls: Any) -> tuple[type[Any], ...]:
+    """Return the types of a flow's results: messages and None as they are, anything else in a message of its own."""
+    kept = cls.__dict__.get("_results")
+    if kept is None:
+        kept = cls._results = _results(cls)
+    return kept
+
+
+def _results(cls: Any) -> tuple[type[Any], ...]:
+    hints = _hints_of(cls.function, cls.name)
+    if "return" not in hints:
+        raise DefinitionError(
+            cls.name, "does not say what it returns", "Annotate it, as in `-> Receipt` or `-> None`: it is stored."
+        )
+    returns = hints["return"]
+    members = union_members(returns)
+    if all(each is type(None) or each is None or _is_record(each) for each in members):
+        return tuple(type(None) if each is None else each for each in members)
+    return (defstruct(f"{cls.name}.result", [("value", returns)], bases=(Result,), frozen=True, module=cls.__module__),)
+
+
+def _argument_of(function: Callable[..., Any], title: str) -> type[Any]:
+    parameters = list(inspect.signature(function).parameters.values())
+    hint: Any = _hints_of(function, title).get(parameters[0].name) if len(parameters) == 1 else None
+    if not _is_record(hint):
+        raise DefinitionError(
+            title,
+            "does not take one message",
+            f"Give it one parameter, a frozen dataclass say: `async def {title}(order: PlaceOrder)`.",
+        )
+    fix = frozen_fix(hint)
+    if fix is not None:
+        raise DefinitionError(title, f"takes {hint.__name__}, which can be changed", f"Freeze it: `{fix}`.")
+    return cast("type[Any]", hint)
+
+
+def _hints_of(function: Callable[..., Any], title: str) -> dict[str, Any]:
+    try:
+        return get_type_hints(function)
+    except NameError as error:
+        raise DefinitionError(
+            title, f"has annotations that cannot be read: {error}", "Import the names at run time."
+        ) from None
+
+
+def _checked_id(title: str, takes: type[Any], given: Any) -> Any:
+    if callable(given):
+        return staticmethod(given)
+    fields = list(field_names(takes))
+    if given is None and fields:
+        return fields[0]
+    if given not in fields:
+        raise DefinitionError(
+            title,
+            f"finds its instances by {shown(given, 80)}, which is no field of {takes.__name__}",
+            'Name one, as in id="order_id", or give a function of a message, id=lambda order: ….',
+        )
+    return given
+
+
+def _stage_type(name: str) -> type[Journal]:
+    made: Any = type(name if name.isidentifier() else "Stage", (Journal,), {"__module__": Journal.__module__})
+    return message(name=name)(dataclass(frozen=True, eq=False, repr=False)(made))
+
+
+def _again_type(takes: type[Any]) -> type[Any]:
+    again = defstruct("BeganAgain", [("argument", takes), ("unread", tuple[int, ...], ())], frozen=True)
+    return message(name="mainspring.BeganAgain")(again)
+
+
+def _made(carrier: Any, result: Any) -> Any:
+    return carrier(result)
+
+
+def _class_of(thing: Any) -> type[Any]:
+    return cast("type[Any]", type(thing))
+
+
+def _is_record(hint: Any) -> bool:
+    if not isinstance(hint, type):
+        return False
+    cls: type[Any] = hint
+    return is_dataclass(cls) or issubclass(cls, Struct) or hasattr(cls, "model_fields")
+
+
+def _union(members: Iterable[Any]) -> Any:
+    return Union[tuple(members)]  # noqa: UP007  made of as many as there are

@@ -1,0 +1,78 @@
+"""The journal: the state of a flow. It is what the stream says, kept so that the code can be run again on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from mainspring.core.events import Occurrence
+
+Entry = Occurrence[Any]
+
+
+class Log:
+    """Entries that are only ever appended, and the run that has got as far as they go: what a branch shares."""
+
+    __slots__ = ("__weakref__", "entries", "live")
+
+    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+        self.entries: list[Entry] = list(entries)
+        self.live: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Journal:
+    """What has happened in a flow so far; its class is the stage that it has reached.
+
+    One entry more costs the same however many there are: they are shared with the journal before it. Where two go on
+    from the same one, the second gets entries of its own.
+
+    >>> Journal().recorded
+    0
+    """
+
+    recorded: int = 0
+    """How many entries it has."""
+
+    @property
+    def log(self) -> Log | None:
+        """The entries, and perhaps more behind them; None where there are none."""
+        return vars(self).get("_log")
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries, oldest first."""
+        return [] if self.log is None else self.log.entries[: self.recorded]
+
+    def appended(self, entry: Entry) -> Self:
+        """Return the journal with one entry more."""
+        log, length = self.log, self.recorded
+        if log is None:
+            log = Log()
+        elif len(log.entries) > length:
+            log = Log(log.entries[:length])
+        log.entries.append(entry)
+        return _of(type(self), log, length + 1)
+
+    def at_stage(self, stage: type[Journal]) -> Journal:
+        """Return it at another stage."""
+        return self if type(self) is stage else _of(stage, self.log, self.recorded)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.entries == other.entries
+
+    def __hash__(self) -> int:
+        return self.recorded
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self  # nothing of it changes
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.recorded} recorded)"
+
+
+def _of(cls: Any, log: Log | None, length: int) -> Any:
+    made: Any = object.__new__(cls)
+    made.__dict__.update(recorded=length, _log=log)
+    return made

@@ -1,0 +1,239 @@
+"""The event loop in which a flow runs: it runs what is ready and never waits, and its time is the recorded one.
+
+All of asyncio that needs no outside works in it as it is: tasks, futures, gather, TaskGroup, timeout, Queue, Lock. Its
+tasks and futures are numbered, and the number is their hash: so the sets in which asyncio keeps them have the same
+order in every process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio import events, tasks
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any, Final, NoReturn
+
+from mainspring.errors import FlowError
+
+_OUTSIDE: Final = [
+    "add_reader",
+    "add_signal_handler",
+    "add_writer",
+    "call_soon_threadsafe",
+    "connect_accepted_socket",
+    "connect_read_pipe",
+    "connect_write_pipe",
+    "create_connection",
+    "create_datagram_endpoint",
+    "create_server",
+    "create_unix_connection",
+    "create_unix_server",
+    "getaddrinfo",
+    "getnameinfo",
+    "run_in_executor",
+    "sendfile",
+    "sock_accept",
+    "sock_connect",
+    "sock_recv",
+    "sock_recv_into",
+    "sock_recvfrom",
+    "sock_recvfrom_into",
+    "sock_sendall",
+    "sock_sendfile",
+    "sock_sendto",
+    "start_tls",
+    "subprocess_exec",
+    "subprocess_shell",
+    "run_forever",
+    "run_until_complete",
+    "shutdown_default_executor",
+]
+
+# Since 3.14 the current task is kept for each thread, and no longer for each loop.
+_ONE_TASK_A_THREAD: Final = sys.version_info >= (3, 14)
+
+_TASKS_SWEPT: Final = 64
+
+
+class Evicted(BaseException):
+    """Raised in the code of a run that is put away, where it asks for anything more."""
+
+
+class FlowTask(asyncio.Task[Any]):
+    """A task whose hash is its number."""
+
+    number: int
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class FlowFuture(asyncio.Future[Any]):
+    """A future whose hash is its number."""
+
+    number: int
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class FlowLoop(asyncio.AbstractEventLoop):
+    """An event loop that is driven from outside: `run_ready` runs what can run now, `now` is its time.
+
+    `schedule` is called with each timer that is set, `cancel` with each that is cancelled.
+    """
+
+    def __init__(
+        self,
+        run: Any,
+        schedule: Callable[[asyncio.TimerHandle], None],
+        cancel: Callable[[asyncio.TimerHandle], None],
+    ) -> None:
+        self.run = run
+        """What this loop is the loop of."""
+        self.now = 0.0
+        self.closing = False
+        self.unhandled: list[dict[str, Any]] = []
+        self._schedule = schedule
+        self._cancel = cancel
+        self._ready: deque[asyncio.Handle] = deque()
+        self._count = 0
+        self._tasks: list[FlowTask] = []
+        self._swept_at = _TASKS_SWEPT
+
+    # ---- what asyncio asks for
+
+    def time(self) -> float:
+        return self.now
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def get_task_factory(self) -> None:
+        return None
+
+    def create_future(self) -> FlowFuture:
+        if self.closing:
+            raise Evicted
+        self._count += 1
+        future = FlowFuture.__new__(FlowFuture)
+        future.number = self._count
+        future.__init__(loop=self)
+        return future
+
+    def create_task(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None, **_: Any
+    ) -> FlowTask:
+        if self.closing:
+            coro.close()
+            raise Evicted
+        self._count += 1
+        # Its number is asked for while it is made: asyncio keeps a set of all tasks.
+        task = FlowTask.__new__(FlowTask)
+        task.number = self._count
+        task.__init__(coro, loop=self, name=name or f"task {self._count}", context=context)
+        if len(self._tasks) >= self._swept_at:
+            self._tasks = [task for task in self._tasks if not task.done() or _is_unseen(task)]
+            self._swept_at = max(_TASKS_SWEPT, 2 * len(self._tasks))
+        self._tasks.append(task)
+        return task
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.now + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        if self.closing:
+            raise Evicted
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        self._schedule(handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        if not self.closing:
+            self._cancel(handle)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.unhandled.append(context)
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.unhandled.append(context)
+
+    # ---- driving it
+
+    def make_ready(self, handle: asyncio.Handle) -> None:
+        """Run what a timer was set for, at the next turn."""
+        self._ready.append(handle)
+
+    def run_ready(self) -> None:
+        """Run until nothing can run any more."""
+        ready = self._ready
+        with self.current():
+            while ready:
+                handle = ready.popleft()
+                if not handle.cancelled():
+                    handle._run()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as every loop does
+
+    def pending(self) -> list[FlowTask]:
+        """Return the tasks that have not ended, oldest first."""
+        return [task for task in self._tasks if not task.done()]
+
+    def ended_badly(self) -> list[FlowTask]:
+        """Return the tasks that have failed, and whose error nobody has looked at."""
+        return [task for task in self._tasks if task.done() and _is_unseen(task)]
+
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """Let code find this loop as the one that runs; the one in which the caller runs is out of sight meanwhile."""
+        outer = events._get_running_loop()  # noqa: SLF001
+        task = _swapped(outer, None)
+        events._set_running_loop(self)  # noqa: SLF001
+        try:
+            yield
+        finally:
+            events._set_running_loop(outer)  # noqa: SLF001
+            _swapped(outer, task)
+
+
+def _is_unseen(task: FlowTask) -> bool:
+    return not task.cancelled() and bool(task._log_traceback)  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _swapped(loop: Any, task: Any) -> Any:
+    if not _ONE_TASK_A_THREAD or loop is None:
+        return None
+    return tasks._swap_current_task(loop, task)  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: FlowLoop, *_: Any, **__: Any) -> NoReturn:
+        if self.closing:
+            raise Evicted
+        raise FlowError(
+            f"A flow called loop.{name}, which reaches outside: files, sockets, threads, processes",
+            "Put what reaches outside into a function with @app.step, and await that.",
+        )
+
+    refuse.__name__ = name
+    return refuse
+
+
+for _name in _OUTSIDE:
+    setattr(FlowLoop, _name, _refusing(_name))

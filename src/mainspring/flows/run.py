@@ -1,0 +1,371 @@
+"""One run of a flow's code on its journal: what is recorded is given back, and what is asked beyond it is decided.
+
+A step is an input and what was decided about it. In each, the input is delivered, the code runs until it can go no
+further, and what it asked for is compared with what is recorded. What it asks for in the last one is new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import Context
+from datetime import datetime
+from typing import Any, Final, cast
+
+from mainspring.core.decisions import Become, CancelSchedule, Compensate, Complete, Decision, Fail
+from mainspring.core.events import Became, Received
+from mainspring.errors import DriftError, FlowError, shown
+from mainspring.flows.asked import Asked, Place, is_asked, matches
+from mainspring.flows.code import Code
+from mainspring.flows.comparison import Comparison
+from mainspring.flows.ends import Again, Failure, StepFailed, Undo, is_declared, reason_of
+from mainspring.flows.journal import Entry
+from mainspring.flows.loop import Evicted, FlowLoop, FlowTask
+from mainspring.flows.mail import Mail
+from mainspring.flows.messages import Entered, TimerDue
+from mainspring.flows.timers import Timers
+
+TEARDOWNS: Final = 10
+"""How often a coroutine is closed that awaits again each time."""
+
+
+class Run:
+    """A flow's code, running or waiting."""
+
+    def __init__(self, flow: Code, stage: str | None = None, mail: Mail | None = None) -> None:
+        self.flow = flow
+        self.stage = stage
+        self.mail = mail or Mail()
+        self.loop = FlowLoop(self, self._schedule, self._cancel)
+        self.time: datetime | None = None
+        self.following: tuple[Any, Run] | None = None
+        """The run that goes on where this one has begun again, and the state that says so."""
+        self.step: list[Asked] = []
+        """What was asked for since the last input."""
+        self._comparison = Comparison(adopt=flow.drift == "adopt")
+        self._timers = Timers(self.count)
+        self._counts: Counter[str] = Counter()
+        self._unawaited: dict[int, Any] = {}
+        self._main: asyncio.Task[Any] | None = None
+        self._began: datetime | None = None
+        self._random: random.Random | None = None
+        self._seed = ""
+        self._last: Entry | None = None
+
+    # ---- driving it
+
+    def replay(self, entries: Sequence[Entry]) -> None:
+        """Go through a journal from its beginning."""
+        self._comparison.ahead = entries
+        outputs: list[Entry] = []
+        for place, entry in enumerate(entries):
+            if _is_input(entry):
+                if self._main is not None:
+                    self._settle(outputs)
+                    outputs = []
+                    if self._main.done():
+                        raise self._drift([*self._comparison.unasked, *entries[place:]], [])
+                self._take(entry)
+            elif type(entry.event) is Became:
+                self._start(_state_of(entry).argument, entry)
+            elif is_asked(entry):
+                outputs.append(entry)
+        self._settle(outputs)
+        self._comparison.ahead = ()
+
+    def catch_up(self, entries: Sequence[Entry]) -> bool:
+        """Take note of how the last step was recorded; return False if that is not the step that this run has taken."""
+        last = self._last
+        if last is None or not _is_same(entries, last):
+            return False
+        outputs = [entry for entry in entries if is_asked(entry)]
+        asked = [each for each in self.step if each.recorded]
+        if len(outputs) != len(asked) or not all(map(matches, asked, outputs)):
+            return False
+        self._settle(outputs)
+        return True
+
+    def decide(self, entry: Entry) -> list[Decision[Any, Any]]:
+        """Take an input that is not recorded yet, and return what is decided about it."""
+        before = self.stage
+        self._take(entry)
+        comparison = self._comparison
+        if comparison.unasked:
+            self._claim_recorded()
+            if comparison.drifts:
+                raise self._drift(comparison.unasked, [])
+        if comparison.new:
+            self.step[:0], comparison.new = comparison.new, []
+        decisions: list[Decision[Any, Any]] = [each.decision for each in self.step]
+        if self.stage != before and self.stage is not None:
+            decisions.insert(0, Become(Entered(self.stage)))
+        if self.ended:
+            return [*decisions, *self._end()]
+        if not self.waits:
+            raise FlowError(
+                f"{self.flow.name} waits at {self.where()} for something that nothing recorded can bring about",
+                "Await a step, receive(…), ask(…), asyncio.sleep or a task that awaits one of these.",
+            )
+        return decisions
+
+    def close(self) -> None:
+        """Tear the code down: its `finally` blocks run, and whatever they ask for is refused."""
+        self.loop.closing = True
+        with self.loop.current():
+            resisting = [task.get_name() for task in self.loop.pending() if not _is_closed(task)]
+        self.loop.unhandled.clear()
+        if resisting:
+            self.flow.note_resisting(resisting)
+
+    # ---- what the code asks for
+
+    def ask(self, decision: Decision[Any, Any], place: Place | None, answer: Callable[[Any], Any] | None) -> Any:
+        """Ask for a decision; with `answer`, return the future of what comes back."""
+        if self.loop.closing:
+            raise Evicted
+        future = None if answer is None else self.loop.create_future()
+        self.step.append(Asked(decision, place, future, answer))
+        return future
+
+    def ask_unrecorded(self, decision: Decision[Any, Any]) -> None:
+        """Ask for what is compared with nothing: it follows from something else, and does no harm twice."""
+        if self.loop.closing:
+            raise Evicted
+        self.step.append(Asked(decision, None, None, None, recorded=False))
+
+    def receive(self, types: tuple[type[Any], ...]) -> Awaitable[Any]:
+        """Return the future of the next message of one of these types."""
+        future = self.loop.create_future()
+        self.mail.wait(types, future)
+        return future
+
+    def count(self, name: str) -> int:
+        """Return how often this was asked for by now."""
+        self._counts[name] += 1
+        return self._counts[name]
+
+    def random(self) -> random.Random:
+        """Return what is random in this run, the same at every re-run."""
+        if self._random is None:
+            self._random = random.Random(f"{self.flow.name}/{self._began}/{self._seed}")  # noqa: S311  must come again
+        return self._random
+
+    def created(self, call: Any) -> None:
+        """Note a call that has to be awaited."""
+        self._unawaited[id(call)] = call
+
+    def used(self, call: Any) -> None:
+        """Note that a call is awaited, or is another one's compensation."""
+        self._unawaited.pop(id(call), None)
+
+    # ---- what it does
+
+    @property
+    def ended(self) -> bool:
+        """Whether the function has returned or raised."""
+        return self._main is not None and self._main.done()
+
+    @property
+    def tasks(self) -> list[FlowTask]:
+        """The tasks that wait, the flow's own first."""
+        return self.loop.pending()
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything recorded can let it go on."""
+        asked = (*self._comparison.open.values(), *self.step)
+        return bool(self._timers) or self.mail.is_awaited or any(each.waits for each in asked)
+
+    def where(self) -> str:
+        """Return the line at which the flow's own task waits."""
+        return self.flow.line_of(self._main)
+
+    # ---- one step
+
+    def _start(self, argument: Any, entry: Entry) -> None:
+        self._began = self.time = entry.time
+        self._last = entry
+        self._seed = self.flow.seed_of(argument)
+        self._main = self.loop.create_task(self.flow.function(argument), name=self.flow.name, context=Context())
+        self.loop.run_ready()
+
+    def _take(self, entry: Entry) -> None:
+        message = entry.event.message
+        if self._main is None:
+            if type(message) is self.flow.takes:
+                self._start(message, entry)
+            else:
+                self.mail.come(self.flow.name or "", message, entry.position)  # it came before this began again
+            return
+        self._last, self.time = entry, entry.time
+        if self._began is not None:
+            self.loop.now = max(self.loop.now, (entry.time - self._began).total_seconds())
+        self._deliver(message, entry)
+        self.loop.run_ready()
+
+    def _deliver(self, message: Any, entry: Entry) -> None:
+        if type(message) is TimerDue:
+            handle = self._timers.due(message.key)
+            if handle is not None:
+                self.loop.now = max(self.loop.now, handle.when())
+                self.loop.make_ready(handle)
+            return
+        is_answer = type(message) in self.flow.answer_types
+        if entry.cause is not None:
+            asked = self._comparison.answered(entry.cause, message)
+        else:
+            asked = self._oldest(message) if is_answer else None
+        if asked is not None:
+            asked.give(message)
+        elif not is_answer:
+            self.mail.come(self.flow.name or "", message, entry.position)
+
+    def _oldest(self, message: Any) -> Asked | None:
+        """Return the oldest that a message can answer: only in tests it does not say what it answers."""
+        for position, asked in self._comparison.open.items():
+            if asked.waits and self.flow.can_answer(message, asked.decision):
+                return self._comparison.open.pop(position)
+        return None
+
+    def _schedule(self, handle: asyncio.TimerHandle) -> None:
+        asked = self._timers.set(handle, handle.when() - self.loop.now)
+        if asked is None:
+            self.loop.make_ready(handle)
+        else:
+            self.step.append(asked)
+
+    def _cancel(self, handle: asyncio.TimerHandle) -> None:
+        key = self._timers.cancelled(handle)
+        if key is None:
+            return
+        kept = [each for each in self.step if not each.sets_timer(key)]
+        if len(kept) < len(self.step):
+            self.step = kept  # set and cancelled in one step: nothing of it need be recorded
+        else:
+            self.ask_unrecorded(CancelSchedule(key))
+
+    # ---- beside what is recorded
+
+    def _settle(self, outputs: list[Entry]) -> None:
+        asked, self.step = [each for each in self.step if each.recorded], []
+        last = outputs[-1] if outputs else self._last
+        missing = self._comparison.settle(asked, outputs, 0 if last is None else last.position)
+        if missing and not self._comparison.adopted(missing):
+            raise self._drift(self._comparison.unasked, missing)
+        if self._comparison.ahead:
+            self.loop.run_ready()  # an answer may have been there before the question
+
+    def _claim_recorded(self) -> None:
+        """Take what this step asks for for what was recorded long ago, as long as more comes of that."""
+        claimed = True
+        while claimed:
+            claimed = False
+            for each in [each for each in self.step if each.recorded]:
+                if self._comparison.claim(each):
+                    self.step.remove(each)
+                    claimed = True
+            self.loop.run_ready()
+
+    def _drift(self, recorded: Iterable[Entry], asked: Iterable[Asked]) -> DriftError:
+        return DriftError(
+            self.flow.name or "",
+            [(entry.position, _shown(entry.event)) for entry in recorded if is_asked(entry) or _is_input(entry)],
+            [(_shown(each.decision), str(each.place or self.where())) for each in asked],
+        )
+
+    # ---- the end
+
+    def _end(self) -> list[Decision[Any, Any]]:
+        main: Any = self._main
+        error: BaseException | None = asyncio.CancelledError() if main.cancelled() else main.exception()
+        if error is None:
+            self._check_all_used()
+            return [Complete(self.flow.completed(main.result()))]
+        if isinstance(error, Again):
+            return self._again(error.argument)
+        if isinstance(error, Failure):
+            return [Fail(reason_of(error))]
+        failed = _failed(error)
+        if failed is not None:
+            return [Compensate(reason_of(failed))]
+        if isinstance(error, asyncio.CancelledError):
+            raise FlowError(
+                f"{self.flow.name} ended by a CancelledError of its own", "Catch it where the task is awaited."
+            ) from error
+        raise error
+
+    def _check_all_used(self) -> None:
+        forgotten = next(iter(self._unawaited.values()), None)
+        if forgotten is not None:
+            raise FlowError(
+                f"{self.flow.name} has ended, and {forgotten.name}(…) at {forgotten.place} was never awaited",
+                "Write `await` before it, or leave it out.",
+            )
+        for task in self.loop.ended_badly():
+            error = task.exception()
+            if error is not None:
+                raise error
+
+    def _again(self, argument: Any) -> list[Decision[Any, Any]]:
+        """Begin with another argument, in the same step."""
+        name, takes, time = self.flow.name or "", self.flow.takes, self.time
+        if type(argument) is not takes or time is None:
+            raise FlowError(f"{name} began again with {shown(argument, 200)}", f"Give again(…) a {takes.__name__}.")
+        unread = tuple(self.mail.unread)
+        state = self.flow.again_type(argument, tuple(position for _, position in unread))
+        following = Run(self.flow, self.stage, Mail(unread))
+        following._start(argument, Entry(Became(state), time, 0))
+        if following.ended:
+            raise FlowError(
+                f"{name} began again and ended without waiting for anything",
+                "Return, instead of beginning again, where there is nothing left to do.",
+            )
+        self.following = (state, following)
+        return [Become(state), *(each.decision for each in following.step)]
+
+
+def _state_of(entry: Entry) -> Any:
+    event: Any = entry.event
+    return event.state
+
+
+def _is_input(entry: Entry) -> bool:
+    return isinstance(entry.event, Received)
+
+
+def _is_same(entries: Sequence[Entry], last: Entry) -> bool:
+    """Return True if the step that was recorded is the one that a run has taken."""
+    inputs = [entry for entry in entries if _is_input(entry)]
+    if type(last.event) is Became:
+        return not inputs
+    return len(inputs) == 1 and inputs[0].event.message is last.event.message
+
+
+def _shown(thing: Any) -> str:
+    return shown(getattr(thing, "message", thing), 200)
+
+
+def _failed(error: BaseException) -> BaseException | None:
+    """Return what a flow failed with that it did not catch; of a group the first, if all of them are such."""
+    if isinstance(error, BaseExceptionGroup):
+        leaves = [_failed(each) for each in cast("BaseExceptionGroup[BaseException]", error).exceptions]
+        return None if None in leaves else leaves[0]
+    return error if isinstance(error, StepFailed | Failure | Undo) or is_declared(error) else None
+
+
+def _is_closed(task: Any) -> bool:
+    """Close a task's coroutine; return False if it awaits again however often it is closed."""
+    task._log_destroy_pending = False  # noqa: SLF001  it is destroyed on purpose
+    coroutine = task.get_coro()
+    for _ in range(TEARDOWNS):
+        try:
+            coroutine.close()
+        except RuntimeError as error:
+            if "ignored GeneratorExit" in str(error):
+                continue  # it awaits in a finally block: the next close ends it there
+        except BaseException:  # noqa: BLE001, S110  what torn down code raises concerns nobody
+            pass
+        return True
+    return False

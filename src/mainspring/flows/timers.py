@@ -1,0 +1,49 @@
+"""Timers of a flow: what asyncio sets and cancels, as schedules of the stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from mainspring.core.decisions import Schedule
+from mainspring.flows.asked import Asked
+from mainspring.flows.messages import TimerDue
+
+
+class Timers:
+    """The timers that run, by their keys: `300s`, and the second of that length `300s#2`."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+        self._handles: dict[str, asyncio.TimerHandle] = {}
+        self._keys: dict[asyncio.TimerHandle, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._handles)
+
+    def set(self, handle: asyncio.TimerHandle, delay_seconds: float) -> Asked | None:
+        """Return what sets a timer; None for one that is due at once."""
+        delay = timedelta(seconds=round(delay_seconds, 6))
+        if delay <= timedelta(0):
+            return None
+        length = f"{delay.total_seconds():g}s"
+        number = self._count(f"timer {length}")
+        key = length if number == 1 else f"{length}#{number}"
+        self._handles[key] = handle
+        self._keys[handle] = key
+        return Asked(Schedule(TimerDue(key), after=delay, key=key), None, None, None)
+
+    def due(self, key: str) -> asyncio.TimerHandle | None:
+        """Return what a timer was set for; None if it was cancelled meanwhile, or is none of this run's."""
+        handle = self._handles.pop(key, None)
+        if handle is not None:
+            del self._keys[handle]
+        return handle
+
+    def cancelled(self, handle: asyncio.TimerHandle) -> str | None:
+        """Return the key of a timer that is cancelled; None if it is over."""
+        key = self._keys.pop(handle, None)
+        if key is not None:
+            del self._handles[key]
+        return key
