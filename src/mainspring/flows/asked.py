@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final, NamedTuple, cast
 
-from mainspring.core.decisions import Ask, Decision, FanOut, Publish, Reply, Schedule, Send, StartChild
+from mainspring.core.decisions import Ask, CloseTask, Decision, FanOut, Publish, Reply, Schedule, Send, StartChild
 from mainspring.core.events import Asked as TaskAsked
 from mainspring.core.events import ChildStarted, FannedOut, Published, Replied, Scheduled, Sent
 from mainspring.core.failures import DeadlinePassed
@@ -42,7 +42,7 @@ class Asked:
     `answer` turns the message that comes back into what the code gets, or raises.
     """
 
-    __slots__ = ("answer", "decision", "future", "place", "recorded")
+    __slots__ = ("answer", "decision", "future", "place", "recorded", "types")
 
     def __init__(
         self,
@@ -52,17 +52,24 @@ class Asked:
         answer: Callable[[Any], Any] | None,
         *,
         recorded: bool = True,
+        types: tuple[type[Any], ...] = (),
     ) -> None:
         self.decision = decision
         self.place = place
         self.future = future
         self.answer = answer
         self.recorded = recorded
+        self.types = types
 
     @property
     def waits(self) -> bool:
         """Whether somebody waits for what comes back."""
         return self.future is not None and not self.future.done()
+
+    @property
+    def closes(self) -> CloseTask | None:
+        """What takes it back, if it is a task that waits for its answer."""
+        return CloseTask(self.decision.task_key) if self.waits and isinstance(self.decision, Ask) else None
 
     def give(self, message: Any) -> None:
         """Let what waits have its answer. A cancelled await needs none: what was sent goes on."""

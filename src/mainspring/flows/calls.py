@@ -55,7 +55,18 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
     Outside of flows it calls the function, so that code which awaits steps can be tested as it is.
     """
 
-    __slots__ = ("_at", "_awaited", "_compensation", "_generator", "_kind", "_plain", "answer", "message", "name")
+    __slots__ = (
+        "_at",
+        "_awaited",
+        "_compensation",
+        "_generator",
+        "_kind",
+        "_plain",
+        "_types",
+        "answer",
+        "message",
+        "name",
+    )
 
     def __init__(
         self,
@@ -66,6 +77,7 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         *,
         kind: type[Any] = Send,
         plain: Callable[[], Any] | None = None,
+        types: tuple[type[Any], ...] = (),
     ) -> None:
         self.name = name
         self.message = message
@@ -73,6 +85,7 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         self._at = at
         self._kind = kind
         self._plain = plain
+        self._types = types
         self._compensation: Any = None
         self._generator: Generator[Any, Any, T_co] | None = None
         self._awaited = False
@@ -114,7 +127,7 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         if run is None:
             return (yield from self._outside().__await__())
         run.used(self)
-        future: Future[T_co] = run.ask(self.decision, self.place, self.answer)
+        future: Future[T_co] = run.ask(self.decision, self.place, self.answer, self._types)
         return (yield from future)
 
     async def _outside(self) -> T_co:

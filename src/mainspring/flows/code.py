@@ -23,6 +23,7 @@ class Code(Protocol):
     takes: type[Any]
     answer_types: frozenset[type[Any]]
     again_type: type[Any]
+    receives: frozenset[type[Any]]
     drift: ClassVar[Drift]
 
     def completed(self, result: Any) -> Any:
@@ -35,6 +36,10 @@ class Code(Protocol):
 
     def step_of(self, command: type[Any]) -> Any:
         """Return the step whose commands are of a type."""
+        ...
+
+    def check_asked(self, decision: Decision[Any, Any]) -> None:
+        """Refuse what is not among its outputs."""
         ...
 
     def check_received(self, types: Sequence[type[Any]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mainspring.core.decisions import CloseTask
 from mainspring.flows.asked import Asked, is_asked, matches
 from mainspring.flows.journal import Entry
 
@@ -50,6 +51,10 @@ class Comparison:
         if asked is None and any(entry.position == position for entry in self.unasked):
             self._answers[position] = message
         return asked
+
+    def closes(self) -> list[CloseTask | None]:
+        """Return what closes the tasks that wait for an answer."""
+        return [asked.closes for asked in self.open.values()]
 
     def claim(self, asked: Asked) -> bool:
         """Take what is asked for for what was recorded earlier, if it was, and give it its answer, if that has come."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Generic, Never, TypeAlias, TypeVar, Uni
 
 from msgspec import Struct, defstruct
 
-from mainspring.core.decisions import Decision, Send, StartChild
+from mainspring.core.decisions import Decision, Schedule, Send, StartChild
 from mainspring.core.events import Became, InitiatedBy, Occurrence, Received
 from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
 from mainspring.core.freezing import field_names, frozen_fix
@@ -56,9 +56,10 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
     # What `settle` finds.
     answer_types: frozenset[type[Any]] = frozenset()
     again_type: type[Any]
+    receives: frozenset[type[Any]] = frozenset()
+    _outputs: frozenset[type[Any]] = frozenset()
 
     def __init__(self) -> None:
-        self._fresh: tuple[Any, Run] | None = None
         self._resisting_noted = False
 
     @classmethod
@@ -97,7 +98,7 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
                 f"{self.name} has {state.recorded:,} entries in its journal; {ENTRIES_MOST:,} is the most",
                 "Call again(…) now and then: it begins anew in the same stream.",
             )
-        run = live.taken(state)
+        run = live.taken(state, self.function)
         if run is None:
             run = self.run_of(state)
         try:
@@ -169,6 +170,18 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         """Return the step whose commands are of a type."""
         return self._steps.get(command)
 
+    def check_asked(self, decision: Decision[Any, Any]) -> None:
+        """Refuse what is not among its outputs."""
+        carried = [getattr(decision, "message", None), getattr(decision, "compensate", None)]
+        for cls in (_class_of(each) for each in carried if each is not None and not isinstance(decision, Schedule)):
+            if cls in self._outputs:
+                continue
+            name = cls.__name__
+            raise FlowError(
+                f"{self.name} sends {name}, and its code does not show that",
+                f"Declare it: @app.flow(steps=({name},)) if it is a step, else @app.flow(sends=({name},)).",
+            )
+
     def check_received(self, types: Sequence[type[Any]]) -> None:
         """Refuse to wait for what is not among its inputs."""
         for cls in types:
@@ -219,20 +232,18 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
     def _put_away(self, run: Run, asked: Occurrence[Any], state: Journal) -> None:
         """Keep a run for the next input, if it waits for one. Where that is kept, evolve says."""
         if run.following is not None:
-            self._fresh = run.following
+            live.begun(*run.following)
         if run.ended:
             run.close()
         elif state.log is None:
-            self._fresh = (asked.event.message, run)
+            live.begun(asked.event.message, run)
         else:
             live.put_back(state.log, run, state.recorded)
 
     def _keep(self, by: Any, after: Journal) -> None:
         """Keep the run that has just begun with the journal that has just begun."""
-        fresh, log = self._fresh, after.log
-        if fresh is not None and log is not None and fresh[0] is by:
-            self._fresh = None
-            live.put_back(log, fresh[1], after.recorded - 1)
+        if after.log is not None:
+            live.put_with_begun(by, after.log, after.recorded - 1)
 
     def _begun_again(self, state: Journal, event: Occurrence[Any]) -> Journal:
         unread = set(event.event.state.unread)
@@ -291,12 +302,14 @@ def settle(cls: Any) -> tuple[Any, Any, Any, Any]:
     heard = [each for each in (*internal, *answers) if each not in (type(None), DeadlinePassed)]
     inputs = dict.fromkeys((cls.takes, *receives, *heard, *deadline))
     cls._inputs = frozenset(inputs)
+    cls.receives = frozenset(receives)
     cls.from_outside = (cls.takes, *receives)
     for stage in dict.fromkeys((*found.stages, *given["stages"])):
         cls._stages.setdefault(stage, _stage_type(stage))
     results = results_of(cls)
     sent = (*(step.command for step in steps), *(flow.takes for flow in found.flows), *found.sends, *given["sends"])
     outputs = [each for each in dict.fromkeys((*sent, *results)) if each is not type(None)]
+    cls._outputs = frozenset(outputs)
     states = (*cls._stages.values(), Entered, cls.again_type)
     return _union(inputs), _union(states), _union(outputs) if outputs else Never, _union(results)
 

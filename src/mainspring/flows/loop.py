@@ -57,6 +57,9 @@ _ONE_TASK_A_THREAD: Final = sys.version_info >= (3, 14)
 
 _TASKS_SWEPT: Final = 64
 
+TURNS_MOST: Final = 1_000_000
+"""Within one step."""
+
 
 class Evicted(BaseException):
     """Raised in the code of a run that is put away, where it asks for anything more."""
@@ -96,6 +99,8 @@ class FlowLoop(asyncio.AbstractEventLoop):
         """What this loop is the loop of."""
         self.now = 0.0
         self.closing = False
+        self.refused: FlowError | None = None
+        """Why what the code did cannot be: raised again at the end of the step, whatever the code caught."""
         self.unhandled: list[dict[str, Any]] = []
         self._schedule = schedule
         self._cancel = cancel
@@ -184,9 +189,15 @@ class FlowLoop(asyncio.AbstractEventLoop):
 
     def run_ready(self) -> None:
         """Run until nothing can run any more."""
-        ready = self._ready
+        ready, turns = self._ready, 0
         with self.current():
             while ready:
+                turns += 1
+                if turns > TURNS_MOST:
+                    raise FlowError(
+                        f"A flow has gone on for {TURNS_MOST:,} turns of its loop without waiting for anything",
+                        "Await what ends the loop: a step, receive(…) or asyncio.sleep, and not asyncio.sleep(0).",
+                    )
                 handle = ready.popleft()
                 if not handle.cancelled():
                     handle._run()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as every loop does
@@ -226,10 +237,11 @@ def _refusing(name: str) -> Callable[..., NoReturn]:
     def refuse(self: FlowLoop, *_: Any, **__: Any) -> NoReturn:
         if self.closing:
             raise Evicted
-        raise FlowError(
+        self.refused = FlowError(
             f"A flow called loop.{name}, which reaches outside: files, sockets, threads, processes",
             "Put what reaches outside into a function with @app.step, and await that.",
         )
+        raise self.refused
 
     refuse.__name__ = name
     return refuse

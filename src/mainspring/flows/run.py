@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from mainspring.core.decisions import Become, CancelSchedule, Compensate, Complete, Decision, Fail
-from mainspring.core.events import Became, Received
+from mainspring.core.events import Became, InitiatedBy, Received
 from mainspring.errors import DriftError, FlowError, shown
 from mainspring.flows.asked import Asked, Place, is_asked, matches
 from mainspring.flows.code import Code
@@ -26,6 +26,8 @@ from mainspring.flows.loop import Evicted, FlowLoop, FlowTask
 from mainspring.flows.mail import Mail
 from mainspring.flows.messages import Entered, TimerDue
 from mainspring.flows.timers import Timers
+
+_NOT_OURS: Final = ("attached to a different loop", "Task got bad yield", "yield was used instead of yield from")
 
 TEARDOWNS: Final = 10
 """How often a coroutine is closed that awaits again each time."""
@@ -42,6 +44,7 @@ class Run:
         self.time: datetime | None = None
         self.following: tuple[Any, Run] | None = None
         """The run that goes on where this one has begun again, and the state that says so."""
+        self.following_run: Run | None = None
         self.step: list[Asked] = []
         """What was asked for since the last input."""
         self._comparison = Comparison(adopt=flow.drift == "adopt")
@@ -102,17 +105,27 @@ class Run:
         if self.stage != before and self.stage is not None:
             decisions.insert(0, Become(Entered(self.stage)))
         if self.ended:
+            if self.loop.refused is not None:
+                raise self.loop.refused
             return [*decisions, *self._end()]
+        self.check_waits()
+        return decisions
+
+    def check_waits(self) -> None:
+        """Refuse to wait for what can never come."""
+        if self.loop.refused is not None:
+            raise self.loop.refused
         if not self.waits:
             raise FlowError(
                 f"{self.flow.name} waits at {self.where()} for something that nothing recorded can bring about",
                 "Await a step, receive(…), ask(…), asyncio.sleep or a task that awaits one of these.",
             )
-        return decisions
 
     def close(self) -> None:
         """Tear the code down: its `finally` blocks run, and whatever they ask for is refused."""
         self.loop.closing = True
+        if self.following_run is not None and self.following is None:
+            self.following_run.close()
         with self.loop.current():
             resisting = [task.get_name() for task in self.loop.pending() if not _is_closed(task)]
         self.loop.unhandled.clear()
@@ -121,12 +134,19 @@ class Run:
 
     # ---- what the code asks for
 
-    def ask(self, decision: Decision[Any, Any], place: Place | None, answer: Callable[[Any], Any] | None) -> Any:
-        """Ask for a decision; with `answer`, return the future of what comes back."""
+    def ask(
+        self,
+        decision: Decision[Any, Any],
+        place: Place | None,
+        answer: Callable[[Any], Any] | None,
+        types: tuple[type[Any], ...] = (),
+    ) -> Any:
+        """Ask for a decision; with `answer`, return the future of what comes back, one of `types` if some are given."""
         if self.loop.closing:
             raise Evicted
+        self.flow.check_asked(decision)
         future = None if answer is None else self.loop.create_future()
-        self.step.append(Asked(decision, place, future, answer))
+        self.step.append(Asked(decision, place, future, answer, types=types))
         return future
 
     def ask_unrecorded(self, decision: Decision[Any, Any]) -> None:
@@ -194,7 +214,7 @@ class Run:
     def _take(self, entry: Entry) -> None:
         message = entry.event.message
         if self._main is None:
-            if type(message) is self.flow.takes:
+            if type(entry.event) is InitiatedBy:
                 self._start(message, entry)
             else:
                 self.mail.come(self.flow.name or "", message, entry.position)  # it came before this began again
@@ -216,16 +236,17 @@ class Run:
         if entry.cause is not None:
             asked = self._comparison.answered(entry.cause, message)
         else:
-            asked = self._oldest(message) if is_answer else None
+            asked = self._oldest(message, sought=is_answer)
         if asked is not None:
             asked.give(message)
-        elif not is_answer:
+        elif not is_answer and (entry.cause is None or type(message) in self.flow.receives):
             self.mail.come(self.flow.name or "", message, entry.position)
 
-    def _oldest(self, message: Any) -> Asked | None:
+    def _oldest(self, message: Any, *, sought: bool) -> Asked | None:
         """Return the oldest that a message can answer: only in tests it does not say what it answers."""
         for position, asked in self._comparison.open.items():
-            if asked.waits and self.flow.can_answer(message, asked.decision):
+            can = self.flow.can_answer(message, asked.decision) if sought else isinstance(message, asked.types)
+            if asked.waits and can:
                 return self._comparison.open.pop(position)
         return None
 
@@ -285,16 +306,29 @@ class Run:
             return [Complete(self.flow.completed(main.result()))]
         if isinstance(error, Again):
             return self._again(error.argument)
-        if isinstance(error, Failure):
-            return [Fail(reason_of(error))]
         failed = _failed(error)
+        if isinstance(failed, Failure):
+            return [Fail(reason_of(failed))]
         if failed is not None:
             return [Compensate(reason_of(failed))]
+        self._check_awaited(error)
         if isinstance(error, asyncio.CancelledError):
             raise FlowError(
                 f"{self.flow.name} ended by a CancelledError of its own", "Catch it where the task is awaited."
             ) from error
         raise error
+
+    def _check_awaited(self, error: BaseException) -> None:
+        """Say what to do where asyncio says only what it has found."""
+        if isinstance(error, BaseExceptionGroup) and _has_again(error):
+            raise FlowError(
+                f"{self.flow.name} called again(…) in a task of its own", "Let the flow's own function call it."
+            ) from error
+        if isinstance(error, RuntimeError) and any(sign in str(error) for sign in _NOT_OURS):
+            raise FlowError(
+                f"{self.flow.name} awaited something that nothing recorded can bring about: {error}",
+                "Await a step, receive(…), ask(…) or what asyncio makes of them. What reaches outside is a step.",
+            ) from error
 
     def _check_all_used(self) -> None:
         forgotten = next(iter(self._unawaited.values()), None)
@@ -315,15 +349,20 @@ class Run:
             raise FlowError(f"{name} began again with {shown(argument, 200)}", f"Give again(…) a {takes.__name__}.")
         unread = tuple(self.mail.unread)
         state = self.flow.again_type(argument, tuple(position for _, position in unread))
-        following = Run(self.flow, self.stage, Mail(unread))
+        following = self.following_run = Run(self.flow, self.stage, Mail(unread))
         following._start(argument, Entry(Became(state), time, 0))
         if following.ended:
             raise FlowError(
                 f"{name} began again and ended without waiting for anything",
                 "Return, instead of beginning again, where there is nothing left to do.",
             )
+        following.check_waits()
         self.following = (state, following)
-        return [Become(state), *(each.decision for each in following.step)]
+        # Left open, they would go off for what comes after, under the same keys.
+        closed = [*self._timers.cancels(), *self._comparison.closes(), *(each.closes for each in self.step)]
+        stage = [] if following.stage in (None, self.stage) else [Become(Entered(following.stage or ""))]
+        asked = [each.decision for each in following.step]
+        return [*(each for each in closed if each is not None), *stage, Become(state), *asked]
 
 
 def _state_of(entry: Entry) -> Any:
@@ -340,7 +379,10 @@ def _is_same(entries: Sequence[Entry], last: Entry) -> bool:
     inputs = [entry for entry in entries if _is_input(entry)]
     if type(last.event) is Became:
         return not inputs
-    return len(inputs) == 1 and inputs[0].event.message is last.event.message
+    if len(inputs) != 1:
+        return False
+    taken = inputs[0]
+    return taken.event.message is last.event.message and (taken.time, taken.cause) == (last.time, last.cause)
 
 
 def _shown(thing: Any) -> str:
@@ -353,6 +395,10 @@ def _failed(error: BaseException) -> BaseException | None:
         leaves = [_failed(each) for each in cast("BaseExceptionGroup[BaseException]", error).exceptions]
         return None if None in leaves else leaves[0]
     return error if isinstance(error, StepFailed | Failure | Undo) or is_declared(error) else None
+
+
+def _has_again(error: Any) -> bool:
+    return error.subgroup(Again) is not None
 
 
 def _is_closed(task: Any) -> bool:

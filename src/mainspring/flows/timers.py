@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from mainspring.core.decisions import Schedule
+from mainspring.core.decisions import CancelSchedule, Schedule
+from mainspring.errors import FlowError
 from mainspring.flows.asked import Asked
 from mainspring.flows.messages import TimerDue
 
@@ -24,15 +25,25 @@ class Timers:
 
     def set(self, handle: asyncio.TimerHandle, delay_seconds: float) -> Asked | None:
         """Return what sets a timer; None for one that is due at once."""
-        delay = timedelta(seconds=round(delay_seconds, 6))
+        try:
+            delay = timedelta(seconds=round(delay_seconds, 6))
+        except (OverflowError, ValueError):
+            raise FlowError(
+                f"A flow set a timer of {delay_seconds} seconds",
+                "Use None where there is no timeout, or a shorter one.",
+            ) from None
         if delay <= timedelta(0):
             return None
-        length = f"{delay.total_seconds():g}s"
+        length = f"{delay.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"
         number = self._count(f"timer {length}")
         key = length if number == 1 else f"{length}#{number}"
         self._handles[key] = handle
         self._keys[handle] = key
         return Asked(Schedule(TimerDue(key), after=delay, key=key), None, None, None)
+
+    def cancels(self) -> list[CancelSchedule]:
+        """Return what cancels all that run."""
+        return [CancelSchedule(key) for key in self._handles]
 
     def due(self, key: str) -> asyncio.TimerHandle | None:
         """Return what a timer was set for; None if it was cancelled meanwhile, or is none of this run's."""

@@ -31,7 +31,8 @@ def call(message: Message, answer: Any = None, /) -> Call[Any]:
     `answer` is the type that comes back, one or a union; with None, whatever does.
     """
     name = type_of(type(message)).name
-    return Call(name, message, answer_of(name, _types(answer)), place_of_caller())
+    types = _types(answer)
+    return Call(name, message, answer_of(name, types), place_of_caller(), types=types)
 
 
 @overload
@@ -44,7 +45,8 @@ def child(message: Message, answer: Any = None, /) -> Call[Any]:
     One that ends badly raises StepFailed. When this instance ends before it, it is cancelled.
     """
     name = type_of(type(message)).name
-    return Call(name, message, answer_of(name, _types(answer)), place_of_caller(), kind=StartChild)
+    types = _types(answer)
+    return Call(name, message, answer_of(name, types), place_of_caller(), kind=StartChild, types=types)
 
 
 @overload
@@ -102,7 +104,7 @@ async def ask(title: str, answer: Any, /, *, key: str | None = None, **options: 
         options.pop("data", None)
     decision = Ask(title, answer=types, key=key, **options)
     try:
-        return await run.ask(decision, _place(), lambda message: message)
+        return await run.ask(decision, _place(), lambda message: message, types)
     except asyncio.CancelledError:
         run.ask_unrecorded(CloseTask(key))
         raise
@@ -148,6 +150,7 @@ async def race(*awaitables: Awaitable[T]) -> T:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
+            task.add_done_callback(_looked_at)
             task.cancel()
     return next(task for task in tasks if task in done).result()
 
@@ -185,6 +188,12 @@ def rng() -> random.Random:
 def uuid() -> UUID:
     """Return a new UUID, the same one at every re-run."""
     return UUID(int=rng().getrandbits(128), version=4)
+
+
+def _looked_at(task: asyncio.Future[Any]) -> None:
+    """Let the error of one that came too late concern nobody."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _types(answer: Any) -> tuple[type[Any], ...]:
