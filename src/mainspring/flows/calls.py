@@ -49,6 +49,43 @@ def place_of_caller(depth: int = 2) -> tuple[CodeType, int]:
     return frame.f_code, frame.f_lineno
 
 
+class Awaited(Coroutine[Any, Any, T_co], Generic[T_co]):
+    """A coroutine that has to be awaited: a flow that ends and has forgotten that is told so, with the line."""
+
+    __slots__ = ("_at", "_coroutine", "name")
+
+    def __init__(self, name: str, coroutine: Coroutine[Any, Any, T_co], at: tuple[CodeType, int]) -> None:
+        self.name = name
+        self._coroutine = coroutine
+        self._at = at
+        current(name).created(self)
+
+    @property
+    def place(self) -> Place:
+        """The line that made it."""
+        return Place.of(*self._at)
+
+    def __await__(self) -> Generator[Any, Any, T_co]:
+        self._use()
+        return self._coroutine.__await__()
+
+    def send(self, value: Any) -> Any:
+        self._use()
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._use()
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def _use(self) -> None:
+        run = running()
+        if run is not None:
+            run.used(self)
+
+
 class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
     """Something to be awaited, once: a step, a command, a child. In a flow it is sent when it is awaited.
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Generic, Never, TypeAlias, TypeVar, Uni
 
 from msgspec import Struct, defstruct
 
-from mainspring.core.decisions import Decision, Schedule, Send, StartChild
+from mainspring.core.decisions import Decision, FanOut, Schedule, Send, StartChild
 from mainspring.core.events import Became, InitiatedBy, Occurrence, Received
 from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
 from mainspring.core.freezing import field_names, frozen_fix
@@ -158,6 +158,8 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
 
     def can_answer(self, message: Any, decision: Decision[Any, Any]) -> bool:
         """Return True if a message may be the answer to what was sent; only tests do not say to what."""
+        if isinstance(decision, FanOut):
+            return type(message) is decision.into and getattr(message, "key", "") in ("", decision.join_key)
         sent: Any = getattr(decision, "message", None)
         if isinstance(message, SendFailed):
             return isinstance(decision, Send) and type_of(_class_of(sent)).name == message.type

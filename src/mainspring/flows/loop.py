@@ -188,19 +188,18 @@ class FlowLoop(asyncio.AbstractEventLoop):
         self._ready.append(handle)
 
     def run_ready(self) -> None:
-        """Run until nothing can run any more."""
+        """Run until nothing can run any more. The loop has to be the `current` one."""
         ready, turns = self._ready, 0
-        with self.current():
-            while ready:
-                turns += 1
-                if turns > TURNS_MOST:
-                    raise FlowError(
-                        f"A flow has gone on for {TURNS_MOST:,} turns of its loop without waiting for anything",
-                        "Await what ends the loop: a step, receive(…) or asyncio.sleep, and not asyncio.sleep(0).",
-                    )
-                handle = ready.popleft()
-                if not handle.cancelled():
-                    handle._run()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as every loop does
+        while ready:
+            turns += 1
+            if turns > TURNS_MOST:
+                raise FlowError(
+                    f"A flow has gone on for {TURNS_MOST:,} turns of its loop without waiting for anything",
+                    "Await what ends the loop: a step, receive(…) or asyncio.sleep, and not asyncio.sleep(0).",
+                )
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as every loop does
 
     def pending(self) -> list[FlowTask]:
         """Return the tasks that have not ended, oldest first."""

@@ -61,6 +61,10 @@ class Run:
 
     def replay(self, entries: Sequence[Entry]) -> None:
         """Go through a journal from its beginning."""
+        with self.loop.current():
+            self._replay(entries)
+
+    def _replay(self, entries: Sequence[Entry]) -> None:
         self._comparison.ahead = entries
         outputs: list[Entry] = []
         for place, entry in enumerate(entries):
@@ -87,11 +91,16 @@ class Run:
         asked = [each for each in self.step if each.recorded]
         if len(outputs) != len(asked) or not all(map(matches, asked, outputs)):
             return False
-        self._settle(outputs)
+        with self.loop.current():
+            self._settle(outputs)
         return True
 
     def decide(self, entry: Entry) -> list[Decision[Any, Any]]:
         """Take an input that is not recorded yet, and return what is decided about it."""
+        with self.loop.current():
+            return self._decide(entry)
+
+    def _decide(self, entry: Entry) -> list[Decision[Any, Any]]:
         before = self.stage
         self._take(entry)
         comparison = self._comparison
@@ -128,6 +137,9 @@ class Run:
             self.following_run.close()
         with self.loop.current():
             resisting = [task.get_name() for task in self.loop.pending() if not _is_closed(task)]
+            for forgotten in self._unawaited.values():
+                forgotten.close()
+        self._unawaited.clear()
         self.loop.unhandled.clear()
         if resisting:
             self.flow.note_resisting(resisting)
@@ -344,13 +356,15 @@ class Run:
 
     def _again(self, argument: Any) -> list[Decision[Any, Any]]:
         """Begin with another argument, in the same step."""
+        self._check_all_used()
         name, takes, time = self.flow.name or "", self.flow.takes, self.time
         if type(argument) is not takes or time is None:
             raise FlowError(f"{name} began again with {shown(argument, 200)}", f"Give again(…) a {takes.__name__}.")
         unread = tuple(self.mail.unread)
         state = self.flow.again_type(argument, tuple(position for _, position in unread))
         following = self.following_run = Run(self.flow, self.stage, Mail(unread))
-        following._start(argument, Entry(Became(state), time, 0))
+        with following.loop.current():
+            following._start(argument, Entry(Became(state), time, 0))
         if following.ended:
             raise FlowError(
                 f"{name} began again and ended without waiting for anything",

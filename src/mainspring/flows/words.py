@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable
 from datetime import datetime, timedelta
 from types import UnionType
 from typing import Any, Literal, TypeVar, cast, get_args, overload
@@ -14,7 +14,7 @@ from mainspring.core.decisions import Ask, CloseTask, Publish, Reply, StartChild
 from mainspring.core.messages import Message, type_of
 from mainspring.errors import FlowError
 from mainspring.flows.asked import Place
-from mainspring.flows.calls import Call, Step, answer_of, current, fan_out, place_of_caller
+from mainspring.flows.calls import Awaited, Call, Step, answer_of, current, fan_out, place_of_caller
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -50,21 +50,25 @@ def child(message: Message, answer: Any = None, /) -> Call[Any]:
 
 
 @overload
-async def receive(type: type[T], /) -> T: ...
+def receive(type: type[T], /) -> Coroutine[Any, Any, T]: ...
 @overload
-async def receive(type: type[A], other: type[B], /) -> A | B: ...
+def receive(type: type[A], other: type[B], /) -> Coroutine[Any, Any, A | B]: ...
 @overload
-async def receive(*types: type[Any] | UnionType) -> Any: ...
-async def receive(*types: Any) -> Any:
+def receive(*types: type[Any] | UnionType) -> Coroutine[Any, Any, Any]: ...
+def receive(*types: Any) -> Any:
     """Await the next message of a type, or of one of several. One that came before is received at once."""
     wanted = tuple(member for each in types for member in _types(each))
     run = current("receive")
     run.flow.check_received(wanted)
-    return await run.receive(wanted)
+
+    async def received() -> Any:
+        return await run.receive(wanted)
+
+    return Awaited("receive", received(), place_of_caller())
 
 
 @overload
-async def ask(
+def ask(
     title: str,
     answer: type[T],
     /,
@@ -76,9 +80,9 @@ async def ask(
     due: timedelta | datetime | None = None,
     data: dict[str, Any] | None = None,
     key: str | None = None,
-) -> T: ...
+) -> Coroutine[Any, Any, T]: ...
 @overload
-async def ask(
+def ask(
     title: str,
     answer: UnionType,
     /,
@@ -90,69 +94,84 @@ async def ask(
     due: timedelta | datetime | None = None,
     data: dict[str, Any] | None = None,
     key: str | None = None,
-) -> Any: ...
-async def ask(title: str, answer: Any, /, *, key: str | None = None, **options: Any) -> Any:
+) -> Coroutine[Any, Any, Any]: ...
+def ask(title: str, answer: Any, /, *, key: str | None = None, **options: Any) -> Any:
     """Ask a person, or anyone with a role, and await the answer: a message of one of the types. See `Ask`.
 
     If the await is cancelled, as by a timeout, the task is closed.
     """
-    run, types = current("ask"), _types(answer)
-    if key is None:
-        number = run.count(f"ask {types}")
-        key = type_of(types[0]).name if number == 1 else f"{type_of(types[0]).name}#{number}"
-    if options.get("data") is None:
-        options.pop("data", None)
-    decision = Ask(title, answer=types, key=key, **options)
-    try:
-        return await run.ask(decision, _place(), lambda message: message, types)
-    except asyncio.CancelledError:
-        run.ask_unrecorded(CloseTask(key))
-        raise
+    run, types, at = current("ask"), _types(answer), place_of_caller()
+    run.flow.check_received(types)
+
+    async def answered() -> Any:
+        name = key
+        if name is None:
+            number = run.count(f"ask {[type_of(each).name for each in types]}")
+            name = type_of(types[0]).name if number == 1 else f"{type_of(types[0]).name}#{number}"
+        given = {option: value for option, value in options.items() if (option, value) != ("data", None)}
+        decision = Ask(title, answer=types, key=name, **given)
+        try:
+            return await run.ask(decision, Place.of(*at), lambda message: message, types)
+        except asyncio.CancelledError:
+            run.ask_unrecorded(CloseTask(name))
+            raise
+
+    return Awaited("ask", answered(), at)
 
 
 @overload
-async def each(
+def each(
     calls: Iterable[Call[T]], *, key: str | None = None, return_failures: Literal[False] = False
-) -> list[T]: ...
+) -> Coroutine[Any, Any, list[T]]: ...
 @overload
-async def each(
+def each(
     calls: Iterable[Call[T]], *, key: str | None = None, return_failures: Literal[True]
-) -> list[T | Exception]: ...
-async def each(calls: Iterable[Call[Any]], *, key: str | None = None, return_failures: bool = False) -> Any:
+) -> Coroutine[Any, Any, list[T | Exception]]: ...
+def each(calls: Iterable[Call[Any]], *, key: str | None = None, return_failures: bool = False) -> Any:
     """Await many calls of one step together, thousands of them: they are one entry of the stream, and so is their end.
 
     Returns their results in order. If some failed, an ExceptionGroup of StepFailed is raised when all have ended; with
     `return_failures`, each stands in the place of its result.
     """
-    run, made = current("each"), list(calls)
-    for one in made:
-        one.use()
-    if not made:
-        return []
-    step: Step[Any, Any] | None = run.flow.step_of(cast("type[Any]", type(made[0].message)))
-    if step is None or any(type(one.message) is not step.command for one in made):
+    run, at = current("each"), place_of_caller()
+    made: list[Any] = list(calls)
+    commands = {cast("type[Any]", type(one.message) if isinstance(one, Call) else object) for one in made}
+    step: Step[Any, Any] | None = run.flow.step_of(commands.pop()) if len(commands) == 1 else None
+    if made and step is None:
         raise FlowError(
             "each(…) takes calls of one step", "Give it those, as in `each(pack(item) for item in items)`, or gather."
         )
-    number = run.count(f"each {step.name}")
-    key = key or str(step.name if number == 1 else f"{step.name}#{number}")
+    for one in made:
+        one.use()
 
-    def answer(message: Any) -> list[Any]:
-        return step.each_answer(message, len(made), return_failures=return_failures)
+    async def answered() -> Any:
+        if step is None:
+            return []
+        number = run.count(f"each {step.name}")
+        name = key or str(step.name if number == 1 else f"{step.name}#{number}")
 
-    return await run.ask(fan_out(step, made, key), _place(), answer)
+        def answer(message: Any, step: Step[Any, Any] = step) -> list[Any]:
+            return step.each_answer(message, len(made), return_failures=return_failures)
+
+        return await run.ask(fan_out(step, made, name), Place.of(*at), answer)
+
+    return Awaited("each", answered(), at)
 
 
-async def race(*awaitables: Awaitable[T]) -> T:
+def race(*awaitables: Awaitable[T]) -> Coroutine[Any, Any, T]:
     """Await the first of several, and cancel the others. What was sent for them goes on; its answer is passed over."""
-    tasks = [asyncio.ensure_future(each) for each in awaitables]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.add_done_callback(_looked_at)
-            task.cancel()
-    return next(task for task in tasks if task in done).result()
+
+    async def first() -> T:
+        tasks = [asyncio.ensure_future(each) for each in awaitables]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.add_done_callback(_looked_at)
+                task.cancel()
+        return next(task for task in tasks if task in done).result()
+
+    return Awaited("race", first(), place_of_caller())
 
 
 def publish(message: Message) -> None:

@@ -13,11 +13,13 @@ import gc
 import random
 import sys
 import sysconfig
+from asyncio import events
 from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FrameType, TracebackType
 from typing import Any, Final
 
 from mainspring.errors import ImpureCallError
+from mainspring.flows.loop import FlowLoop
 from mainspring.purity.rules import FIXES, PUBLIC_NAMES, Rule, rule_of, rule_of_method
 
 _C_MODULES: Final = frozenset(
@@ -31,6 +33,7 @@ _PYTHON_MODULES: Final = frozenset(
     {"logging", "socket", "subprocess", "urllib.request", "http.client", "requests.sessions", "httpx._client"}
     | {"asyncio.base_events", "asyncio.events", "asyncio.runners", "asyncio.tasks", "sqlite3"}
 )
+_ASYNCIO_MODULES: Final = frozenset({"asyncio.events", "asyncio.tasks"})
 _PYTHON_CALLS: Final[dict[Any, frozenset[str]]] = {
     "os": frozenset({"getenv", "getenvb", "__getitem__", "__setitem__", "__delitem__", "__iter__"}),
     "uuid": frozenset({"uuid1", "uuid4", "uuid6", "uuid7", "getnode"}),
@@ -115,6 +118,8 @@ class PurityGuard:
                 self._catch(frame, arg.__name__, "io")
         elif event == "call":
             module = frame.f_globals.get("__name__")
+            if module in _ASYNCIO_MODULES and type(events._get_running_loop()) is FlowLoop:  # noqa: SLF001
+                return  # its loop runs what is ready and reaches nothing
             if module in _PYTHON_MODULES or frame.f_code.co_name in _PYTHON_CALLS.get(module, ()):
                 self._catch(frame, _name(frame), "random" if module == "uuid" else "io")
             elif frame.f_code is _SEEDED_HERE and frame.f_locals.get("x") is not None:

@@ -236,7 +236,7 @@ class World:
         if kind == "failure":
             return self.take(SendFailed(type(event.message).__name__, "m", "ValueError: no", 2), cause, Kind.RESULT)
         if type(event) is Scheduled:
-            self.time = max(self.time, self.stream[position - 1].time + event.after)
+            self.time = max(self.time, self.stream[position - 1].time + (event.after or timedelta()))
             return self.take(event.message, position, Kind.TIMER)
         if type(event) is Asked:
             return self.take(Yes("ann"), position, Kind.ANSWER)
