@@ -50,6 +50,11 @@ _evicting = threading.Lock()
 _begun = threading.local()
 
 
+def kept() -> int:
+    """Return how many runs are kept."""
+    return len(_kept)
+
+
 def taken(journal: Journal, function: Any) -> Run | None:
     """Take the run of a function that has seen just this journal, if there is one; whoever takes it puts it back."""
     log = journal.log

@@ -57,6 +57,9 @@ _ONE_TASK_A_THREAD: Final = sys.version_info >= (3, 14)
 
 _TASKS_SWEPT: Final = 64
 
+EVICTIONS: Final = 100
+"""How often code is told that it is torn down."""
+
 TURNS_MOST: Final = 1_000_000
 """Within one step."""
 
@@ -99,6 +102,7 @@ class FlowLoop(asyncio.AbstractEventLoop):
         """What this loop is the loop of."""
         self.now = 0.0
         self.closing = False
+        self._evictions = 0
         self.refused: FlowError | None = None
         """Why what the code did cannot be: raised again at the end of the step, whatever the code caught."""
         self.unhandled: list[dict[str, Any]] = []
@@ -126,9 +130,18 @@ class FlowLoop(asyncio.AbstractEventLoop):
     def get_task_factory(self) -> None:
         return None
 
+    def evict(self) -> None:
+        """Raise Evicted in code that asks for something while it is torn down.
+
+        Code that catches even that, and asks again without end, is let wait: then the teardown gets it back.
+        """
+        self._evictions += 1
+        if self._evictions <= EVICTIONS:
+            raise Evicted
+
     def create_future(self) -> FlowFuture:
         if self.closing:
-            raise Evicted
+            self.evict()
         self._count += 1
         future = FlowFuture.__new__(FlowFuture)
         future.number = self._count
@@ -140,7 +153,7 @@ class FlowLoop(asyncio.AbstractEventLoop):
     ) -> FlowTask:
         if self.closing:
             coro.close()
-            raise Evicted
+            self.evict()
         self._count += 1
         # Its number is asked for while it is made: asyncio keeps a set of all tasks.
         task = FlowTask.__new__(FlowTask)
@@ -165,10 +178,11 @@ class FlowLoop(asyncio.AbstractEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        if self.closing:
-            raise Evicted
         handle = asyncio.TimerHandle(when, callback, args, self, context)
-        self._schedule(handle)
+        if self.closing:
+            self.evict()
+        else:
+            self._schedule(handle)
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:

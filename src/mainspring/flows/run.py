@@ -22,7 +22,7 @@ from mainspring.flows.code import Code
 from mainspring.flows.comparison import Comparison
 from mainspring.flows.ends import Again, Failure, StepFailed, Undo, is_declared, reason_of
 from mainspring.flows.journal import Entry
-from mainspring.flows.loop import Evicted, FlowLoop, FlowTask
+from mainspring.flows.loop import FlowLoop, FlowTask
 from mainspring.flows.mail import Mail
 from mainspring.flows.messages import Entered, TimerDue
 from mainspring.flows.timers import Timers
@@ -155,7 +155,8 @@ class Run:
     ) -> Any:
         """Ask for a decision; with `answer`, return the future of what comes back, one of `types` if some are given."""
         if self.loop.closing:
-            raise Evicted
+            self.loop.evict()
+            return None if answer is None else self.loop.create_future()
         self.flow.check_asked(decision)
         future = None if answer is None else self.loop.create_future()
         self.step.append(Asked(decision, place, future, answer, types=types))
@@ -164,13 +165,14 @@ class Run:
     def ask_unrecorded(self, decision: Decision[Any, Any]) -> None:
         """Ask for what is compared with nothing: it follows from something else, and does no harm twice."""
         if self.loop.closing:
-            raise Evicted
+            self.loop.evict()
         self.step.append(Asked(decision, None, None, None, recorded=False))
 
     def receive(self, types: tuple[type[Any], ...]) -> Awaitable[Any]:
         """Return the future of the next message of one of these types."""
         future = self.loop.create_future()
-        self.mail.wait(types, future)
+        if not self.loop.closing:
+            self.mail.wait(types, future)
         return future
 
     def count(self, name: str) -> int:
