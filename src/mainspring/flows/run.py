@@ -33,6 +33,10 @@ TEARDOWNS: Final = 10
 """How often a coroutine is closed that awaits again each time."""
 
 
+class FlowRandom(random.Random):
+    """What `rng()` gives: seeded with what is recorded, which the purity guard knows it by."""
+
+
 class Run:
     """A flow's code, running or waiting."""
 
@@ -183,7 +187,7 @@ class Run:
     def random(self) -> random.Random:
         """Return what is random in this run, the same at every re-run."""
         if self._random is None:
-            self._random = random.Random(f"{self.flow.name}/{self._began}/{self._seed}")  # noqa: S311  must come again
+            self._random = FlowRandom(f"{self.flow.name}/{self._began}/{self._seed}")  # noqa: S311  must come again
         return self._random
 
     def created(self, call: Any) -> None:

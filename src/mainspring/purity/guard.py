@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from mainspring.errors import ImpureCallError
 from mainspring.flows.loop import FlowLoop
+from mainspring.flows.run import FlowRandom
 from mainspring.purity.rules import FIXES, PUBLIC_NAMES, Rule, rule_of, rule_of_method
 
 _C_MODULES: Final = frozenset(
@@ -129,6 +130,8 @@ class PurityGuard:
         owner = method.__self__
         if type(owner) in _INNOCENT_OWNERS:
             return
+        if type(owner) is FlowRandom:
+            return  # seeded with what is recorded
         rule = rule_of_method(owner, method.__name__)
         if rule is None or any(owner is seeded for seeded in self._seeded):
             return
