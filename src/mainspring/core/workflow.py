@@ -174,6 +174,10 @@ class Workflow(Generic[In, State, Out, Result_co]):
         """Return the word of a test that stands for a decision: itself unless a style has others."""
         return decision
 
+    def state_named(self, word: Any, state: State, /) -> Any:
+        """Return the state that a word of a test stands for where this is the state; the word itself otherwise."""
+        return word
+
     def result_of(self, result: Any, /) -> Any:
         """Return what callers get that wait for the end: the message that it completed with. Styles override this."""
         return result

@@ -38,9 +38,13 @@ drift="adopt"; or reset it to a position before.
         self.flow = flow
         self.recorded = tuple(recorded)
         self.asked = tuple(asked)
-        lines = [f"{flow}: the code is not that with which this instance began."]
+        head = f"{flow}: the code is not that with which this instance began."
+        lines = list[str]()
         lines += [f"  recorded, and no longer asked for: {what} at position {place}" for place, what in recorded]
         lines += [f"  asked for, and not recorded: {what} at {place}" for what, place in asked]
+        self.difference = "\n".join(("its code is not that with which this instance began", *lines))
+        """What differs, without what to do about it."""
+        lines.insert(0, head)
         fix = (
             "Deploy the code that it began with, as version 1 beside the new one as version 2; or let it go on with "
             'drift="adopt"; or reset it to a position before.'

@@ -96,6 +96,8 @@ def is_asked(entry: Entry) -> bool:
     True
     """
     event: Any = entry.event
+    if type(event) is Sent and event.undoes is not None:
+        return False
     return isinstance(event, _ASKED) and type(getattr(cast("Any", event), "message", None)) is not DeadlinePassed
 
 

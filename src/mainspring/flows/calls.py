@@ -14,7 +14,7 @@ from msgspec import Struct, defstruct
 from mainspring.core.decisions import Decision, FanOut, Send, StartChild
 from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
 from mainspring.core.messages import type_of
-from mainspring.errors import FlowError, WiringError
+from mainspring.errors import FlowError, WiringError, shown
 from mainspring.flows.asked import Place
 from mainspring.flows.ends import AnswerError, StepFailed, error_text, rebuilt
 from mainspring.flows.loop import FlowLoop
@@ -190,7 +190,8 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
             self._generator.close()
 
     def __repr__(self) -> str:
-        return f"{self.name}({self.message!r})"
+        text = shown(self.message, 200)
+        return text if self._kind is Send and type(self.message).__name__ == self.name else f"{self.name}({text})"
 
 
 class Step(Generic[P, T]):
@@ -253,6 +254,10 @@ class Step(Generic[P, T]):
     def returned(self, value: T) -> Any:
         """Return the message that answers a call, for tests: `when(charge.returned(Charge("c-1")))`."""
         return self.done(value)
+
+    def all_returned(self, *values: T) -> Any:
+        """Return the message that `each(…)` is answered by, for tests: `when(pack.all_returned(1, 2))`."""
+        return self.all_done(tuple(self.done(value) for value in values), ())
 
     def failed(self, error: str | Exception, attempts: int = 1, *, definite: bool = False) -> SendFailed:
         """Return the message that a call has failed for good, for tests."""

@@ -10,14 +10,15 @@ from typing import Any, ClassVar, Final, Generic, Never, TypeAlias, TypeVar, Uni
 from msgspec import Struct, defstruct
 
 from mainspring.core.decisions import Decision, FanOut, Schedule, Send, StartChild
-from mainspring.core.events import Became, InitiatedBy, Occurrence, Received
+from mainspring.core.events import Asked as TaskAsked
+from mainspring.core.events import Became, InitiatedBy, Occurrence, Received, Scheduled
 from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
 from mainspring.core.freezing import field_names, frozen_fix
 from mainspring.core.messages import Message, message, type_of
 from mainspring.core.type_parameters import union_members
 from mainspring.core.workflow import Workflow
-from mainspring.errors import DefinitionError, FlowError, shown
-from mainspring.flows import live
+from mainspring.errors import DefinitionError, DriftError, FlowError, shown
+from mainspring.flows import live, scenario_words
 from mainspring.flows.asked import Place
 from mainspring.flows.calls import Call, Result, Step, answer_of, place_of_caller
 from mainspring.flows.code import Code, Drift
@@ -116,6 +117,10 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
             if type(happened.state) is Entered:
                 return state.at_stage(self._stages[happened.state.stage])
             return self._begun_again(state, event)
+        if type(happened) is Scheduled and happened.at is not None:
+            return None  # set anew by an operator's reset, and due when it was: code says how long, and never until when
+        if type(happened) is TaskAsked and (place := state.asked_at(event)) is not None:
+            return state.replaced(place, event)
         after = state.appended(event)
         if kind is InitiatedBy:
             self._keep(happened.message, after)
@@ -125,10 +130,13 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         return result.carried if isinstance(result, Result) else result
 
     def meaning_of(self, word: Any, state: Journal, /) -> Any:
-        if isinstance(word, Call):
-            word.use()
-            return word.decision
-        return word
+        return scenario_words.meaning_of(self, word, state)
+
+    def word_for(self, decision: Any, /) -> Any:
+        return scenario_words.word_for(self, decision)
+
+    def state_named(self, word: Any, state: Journal, /) -> Any:
+        return state if word == type_of(type(state)).name else word
 
     # ---- what a run asks
 
@@ -142,6 +150,18 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
             run.close()
             raise
         return run
+
+    def drift_of(self, state: Journal) -> DriftError | None:
+        """Return how the code differs from what is recorded, if its next input would be refused for that."""
+        if not state.recorded:
+            return None
+        try:
+            run = self.run_of(state)
+        except DriftError as drift:
+            return drift
+        drift = run.drift
+        run.close()
+        return drift
 
     def completed(self, result: Any) -> Any:
         """Return the message that carries a result."""
@@ -163,6 +183,8 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         sent: Any = getattr(decision, "message", None)
         if isinstance(message, SendFailed):
             return isinstance(decision, Send) and type_of(_class_of(sent)).name == message.type
+        if isinstance(decision, FanOut):
+            return type(message) is decision.into
         step = self.step_of(_class_of(sent))
         if step is None:
             return isinstance(decision, StartChild)
@@ -215,8 +237,8 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
 
     def note_resisting(self, tasks: Sequence[str]) -> None:
         """Say once that code of this flow does not end when it is put away."""
-        if not self._resisting_noted:
-            self._resisting_noted = True
+        if not self._aside.resisting_noted:
+            self._aside.resisting_noted = True
             _log.warning(
                 "%s: code in a finally block awaits again each time it is ended (%s). It is left; do not await there.",
                 self.name,

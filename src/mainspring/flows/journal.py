@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from mainspring.core.events import Occurrence
+from mainspring.core.events import Asked, Occurrence, TaskClosed
 
 Entry = Occurrence[Any]
 
@@ -54,6 +54,25 @@ class Journal:
             log = Log(log.entries[:length])
         log.entries.append(entry)
         return _of(type(self), log, length + 1)
+
+    def asked_at(self, entry: Entry) -> int | None:
+        """Return where a task was asked that a reset has asked anew; None for one that the code asks."""
+        entries = self.entries if self.log is not None and entry.position - self._last > 1 else []
+        for place in range(len(entries) - 1, -1, -1):
+            event = entries[place].event
+            if isinstance(event, Asked | TaskClosed) and event.key == entry.event.key:
+                return place if isinstance(event, Asked) else None
+        return None
+
+    @property
+    def _last(self) -> int:
+        return 0 if self.log is None else self.log.entries[self.recorded - 1].position
+
+    def replaced(self, place: int, entry: Entry) -> Self:
+        """Return the journal with another entry in a place."""
+        entries = self.entries
+        entries[place] = entry
+        return _of(type(self), Log(entries), self.recorded)
 
     def at_stage(self, stage: type[Journal]) -> Journal:
         """Return it at another stage."""

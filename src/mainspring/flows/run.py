@@ -211,6 +211,12 @@ class Run:
         return self.loop.pending()
 
     @property
+    def drift(self) -> DriftError | None:
+        """What is recorded and not asked for where it waits now."""
+        comparison = self._comparison
+        return self._drift(comparison.unasked, []) if comparison.drifts else None
+
+    @property
     def waits(self) -> bool:
         """Whether anything recorded can let it go on."""
         asked = (*self._comparison.open.values(), *self.step)

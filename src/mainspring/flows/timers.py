@@ -34,12 +34,11 @@ class Timers:
             ) from None
         if delay <= timedelta(0):
             return None
-        length = f"{delay.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"
-        number = self._count(f"timer {length}")
-        key = length if number == 1 else f"{length}#{number}"
+        key = TimerDue.key_of(delay, self._count(f"timer {TimerDue.key_of(delay)}"))
+        schedule = Schedule(TimerDue(key), after=delay, key=key)
         self._handles[key] = handle
         self._keys[handle] = key
-        return Asked(Schedule(TimerDue(key), after=delay, key=key), None, None, None)
+        return Asked(schedule, None, None, None)
 
     def cancels(self) -> list[CancelSchedule]:
         """Return what cancels all that run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Generic, cast
@@ -37,6 +38,8 @@ from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
 from mainspring.core.workflow import State, Workflow
 from mainspring.errors import DefinitionError, InstanceEndedError
+from mainspring.flows.calls import Call
+from mainspring.flows.flow import Flow
 from mainspring.purity.guarding import Method, guarded, watched
 from mainspring.testing.envelopes import EPOCH, data_of, envelope
 
@@ -196,6 +199,10 @@ class Rehearsal(Generic[In, State, Out]):
             return replace(sealed, task=self.answered(sealed.message))
         if command is None and isinstance(message, SendFailed):
             command = message.command
+        if isinstance(command, Call):
+            command = command.message
+        if isinstance(message, SendFailed) and not message.message_id and isinstance(self.workflow, Flow):
+            message = cast("In", self._addressed(message))
         if command is not None and kind is None:
             kind = Kind.RESULT
         task = self.answered(message) if kind in (None, Kind.ANSWER) else None
@@ -224,7 +231,31 @@ class Rehearsal(Generic[In, State, Out]):
         if not self._definition.wants_occurrences:
             return None
         asked = [entry.position for entry in self.entries if _answers(sealed, entry.event)]
+        if sealed.kind is Kind.RESULT and isinstance(self.workflow, Flow):
+            return self._called(sealed)
         return asked[-1] if asked and (sealed.kind is not Kind.RESULT or len(asked) == 1) else None
+
+    def _addressed(self, failed: SendFailed) -> SendFailed:
+        """Return a failure that says what has failed, as every real one does: the first call of that type."""
+        answered = {entry.cause for entry in self.entries}
+        for entry in self.entries:
+            event = entry.event
+            if not isinstance(event, Sent) or event.undoes is not None or entry.position in answered:
+                continue
+            if type_of(type(cast("Any", event).message)).name == failed.type:
+                return dataclasses.replace(failed, message_id=f"{self._definition.name}/1/{entry.position}")
+        return failed
+
+    def _called(self, sealed: Envelope[Any]) -> int | None:
+        """Return the position of a flow's call that a result answers, if that was said; else the flow finds one."""
+        answered = {entry.cause for entry in self.entries}
+        asked = [entry for entry in self.entries if isinstance(entry.event, Sent | ChildStarted)]
+        calls = (
+            entry.position
+            for entry in asked
+            if entry.position not in answered and data_of(cast("Any", entry.event).message) == sealed.command
+        )
+        return None if sealed.command is None else next(calls, None)
 
     def was_scheduled(self, message: object) -> bool:
         """Return True if this very message was scheduled at some time."""

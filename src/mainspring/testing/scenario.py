@@ -6,9 +6,9 @@ import copy
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Generic, cast, get_args, get_origin, overload
+from typing import Any, Generic, TypeAlias, cast, get_args, get_origin, overload
 
-from mainspring.core.decisions import Become, Decision
+from mainspring.core.decisions import Become, Decision, Send
 from mainspring.core.definition import definition_of
 from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import Compensated, Event, Published, Recorded, Replied, Sent
@@ -17,16 +17,23 @@ from mainspring.core.messages import Envelope, In, Kind, Message, Out
 from mainspring.core.translate import recorded
 from mainspring.core.workflow import State, Workflow
 from mainspring.errors import shown
+from mainspring.flows.calls import Call
+from mainspring.flows.ends import Failure, StepFailed, Undo
+from mainspring.flows.flow import Flow
 from mainspring.styles.history import HistoryWorkflow
 from mainspring.styles.history_words import HistoryEvent, HistoryInput
 from mainspring.testing.causes import cause_of
 from mainspring.testing.rehearsal import Rehearsal, check_workflow
+
+FlowWord: TypeAlias = Call[Any] | list[Call[Any]] | Failure | Undo | StepFailed
 
 _DECISIONS = tuple(get_origin(member) or member for member in get_args(Decision))
 
 
 @overload
 def given(workflow: HistoryWorkflow, *past: HistoryInput | HistoryEvent | Envelope[Any], guard: bool = True) -> Any: ...
+@overload
+def given(workflow: Flow[Any, Any], *past: Any, guard: bool = True) -> Given[Any, str, Any]: ...
 @overload
 def given(
     workflow: Workflow[In, State, Out, Any],
@@ -88,6 +95,7 @@ class Given(Generic[In, State, Out]):
         """
         __tracebackhide__ = True
         rehearsal = self._rehearsal
+        _check_no_call(message)
         meant, was = rehearsal.meaning_of(message)
         message, time = message if meant is None else meant, time or was
         _check_message(message)
@@ -136,8 +144,10 @@ class When(Generic[In, State, Out]):
     def __repr__(self) -> str:
         return f"When({self._name} on {shown(self._message, 200)})"
 
-    def then(self, *decisions: Decision[In, Out]) -> When[In, State, Out]:
+    def then(self, *decisions: Decision[In, Out] | FlowWord) -> When[In, State, Out]:
         """Expect exactly these decisions, in this order. None at all: expect that nothing was decided.
+
+        Of a flow, calls as its code has them: `charge("o-1", 500)`, and a list of them for `each(…)`.
 
         A state that decide returns beside its decisions is for `then_state`, unless a Become is expected here.
         """
@@ -171,20 +181,23 @@ class When(Generic[In, State, Out]):
             self._fail("recorded something else", diff(events, self._events, text=shown, verb="recorded"))
         return self
 
-    def then_undone(self, *compensations: Out) -> When[In, State, Out]:
+    def then_undone(self, *compensations: Out | Call[Any]) -> When[In, State, Out]:
         """Expect exactly these compensations to be sent, in this order, before the instance ends or continues."""
         __tracebackhide__ = True
         self._check_taken()
-        if list(compensations) != list(self._undone):
-            self._fail("undid something else", diff(compensations, self._undone, text=shown, verb="undid"))
+        words = [self._workflow.meaning_of(word, self._before) for word in compensations]
+        expected = [word.message if isinstance(word, Send) else word for word in words]
+        if expected != list(self._undone):
+            self._fail("undid something else", diff(expected, self._undone, text=shown, verb="undid"))
         return self
 
     def then_state(self, state: State) -> When[In, State, Out]:
         """Expect this state afterwards."""
         __tracebackhide__ = True
         self._check_taken()
-        if self._state != state:
-            self._fail("is in another state", value_diff(state, self._state, "is"))
+        expected = self._workflow.state_named(state, cast("Any", self._state))
+        if self._state != expected:
+            self._fail("is in another state", value_diff(expected, self._state, "is"))
         return self
 
     def then_raises(
@@ -245,8 +258,19 @@ def _moved(rehearsal: Rehearsal[Any, Any, Any], event: Event[Any, Any]) -> list[
     return [] if after == rehearsal.state else [after]
 
 
+def _check_no_call(message: object) -> None:
+    __tracebackhide__ = True
+    if isinstance(message, Call):
+        name = cast("Call[Any]", message).name
+        raise TypeError(
+            f"{message!r} is a call, which the flow makes itself. Write what comes back of it: "
+            f"{name}.returned(…), or {name}.failed(…)."
+        )
+
+
 def _check_past(item: object) -> None:
     __tracebackhide__ = True
+    _check_no_call(item)
     if isinstance(item, _DECISIONS):
         decision = cast("Decision[Any, Any]", item)
         raise TypeError(

@@ -1,0 +1,99 @@
+"""What tests write of a flow: a call as its code has it, and not the decision that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+
+from mainspring.core.decisions import Compensate, Complete, Fail, FanOut, Send
+from mainspring.core.events import Became, FannedOut
+from mainspring.errors import shown
+from mainspring.flows.calls import Call, Result, fan_out
+from mainspring.flows.ends import Failure, StepFailed, Undo, reason_of
+from mainspring.flows.journal import Journal
+
+if TYPE_CHECKING:
+    from mainspring.flows.flow import Flow
+
+
+class step(Struct, frozen=True):  # noqa: N801  as tests read it, in what differs
+    """A call of a step that was made, as its code has it.
+
+    >>> step("charge(order_id='o-1')", "refund(order_id='o-1')")
+    "charge(order_id='o-1')".undone_by("refund(order_id='o-1')")
+    """
+
+    message: Any
+    undone_by: Any = None
+
+    def __repr__(self) -> str:
+        undone = "" if self.undone_by is None else f".undone_by({shown(self.undone_by, 200)})"
+        return f"{shown(self.message, 200)}{undone}"
+
+
+class each(Struct, frozen=True):  # noqa: N801  as above
+    """Calls of a step that were made together.
+
+    >>> each(("pack(1)",), int, "pack")
+    ['pack(1)']
+    """
+
+    messages: tuple[Any, ...]
+    into: type[Any]
+    key: str | None
+
+    def __repr__(self) -> str:
+        return shown(list(self.messages), 400)
+
+
+def meaning_of(flow: Flow[Any, Any], word: Any, state: Journal) -> Any:
+    """Return the decision that a word of a test stands for; anything else is what it is."""
+    if isinstance(word, Call):
+        word.use()
+        return word.decision
+    if isinstance(word, list) and word and all(isinstance(one, Call) for one in cast("list[Any]", word)):
+        return _each(flow, cast("list[Call[Any]]", word), state)
+    match word:
+        case step(message, undone_by):
+            return Send(message, undone_by)
+        case each(messages, into, key):
+            return FanOut(messages, into, key)
+        case Failure():
+            return Fail(reason_of(word))
+        case Undo() | StepFailed():
+            return Compensate(reason_of(word))
+        case Complete(result) if not isinstance(result, Result):
+            return Complete(flow.completed(result))
+        case _:
+            return word
+
+
+def word_for(flow: Flow[Any, Any], decision: Any) -> Any:
+    """Return the word of a test for a decision: that of the code, where it has one."""
+    match decision:
+        case Send(message, compensate) if flow.step_of(type(message)) is not None:
+            return step(message, compensate)
+        case FanOut(messages, into, key) if messages and flow.step_of(type(messages[0])) is not None:
+            return each(tuple(messages), into, key)
+        case Complete(result) if isinstance(result, Result):
+            return Complete(flow.result_of(result))
+        case _:
+            return decision
+
+
+def _each(flow: Flow[Any, Any], calls: Sequence[Call[Any]], state: Journal) -> Any:
+    """Return the decision of `each(…)`: the first of a step's, or the next one after those that were made."""
+    for call in calls:
+        call.use()
+    called = flow.step_of(type(calls[0].message))
+    if called is None:
+        return list(calls)
+    made = 1
+    for entry in state.entries:
+        if type(entry.event) is Became:
+            made = 1  # it has begun again, and counts anew
+        elif isinstance(entry.event, FannedOut) and type(entry.event.messages[0]) is called.command:
+            made += 1
+    return fan_out(called, calls, called.name if made == 1 else f"{called.name}#{made}")
