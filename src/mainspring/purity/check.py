@@ -15,16 +15,23 @@ from msgspec import Struct
 
 from mainspring.core.definition import definition_of
 from mainspring.core.workflow import Workflow
+from mainspring.flows.flow import Flow
 from mainspring.purity.names import MISSING, InstanceOf, Names, rule_of_value
 from mainspring.purity.owners import Owner, Owners
-from mainspring.purity.reader import Reader, free_names
-from mainspring.purity.rules import FIXES, Rule
+from mainspring.purity.reader import Reader, Report, free_names
+from mainspring.purity.rules import FIXES, FLOW_FIXES, Rule
 from mainspring.purity.sets import Sets, set_fields_among
 from mainspring.sources import source_of
 
 METHODS: Final = ("route", "decide", "evolve", "decide_on", "attributes")
 FUNCTIONS_READ: Final = 500
 
+_OUTSIDE: Final = frozenset(
+    {"run", "Runner", "new_event_loop", "set_event_loop", "to_thread", "run_coroutine_threadsafe", "start_server"}
+    | {"open_connection", "open_unix_connection", "start_unix_server"}
+    | {"create_subprocess_exec", "create_subprocess_shell"}
+)
+"""Of asyncio, what a flow cannot call."""
 _CONSTRUCTORS: Final = ("__new__", "__init__", "__post_init__")
 
 
@@ -57,12 +64,25 @@ def check_purity(workflow: Workflow[Any, Any, Any] | type[Workflow[Any, Any, Any
     []
     """
     cls = workflow if isinstance(workflow, type) else type(workflow)
+    if issubclass(cls, Flow):
+        return _check_flow(cls)
     reading = _Reading(cls, workflow)
     for name in METHODS:
         for base in cls.__mro__[: cls.__mro__.index(Workflow)]:
             method = vars(base).get(name)
             if isinstance(method, FunctionType):
                 reading.add(method, workflow, _all_foreign(method))
+    return reading.findings()
+
+
+def _check_flow(cls: type[Flow[Any, Any]]) -> list[Finding]:
+    """Return what is impure in a flow's function and those near it: asyncio's own part is what a flow is made of."""
+    reading = _FlowReading(cls, cls)
+    function = inspect.unwrap(cls.function)
+    reading.add(function, MISSING, _all_parameters_foreign(function))
+    given = cls.__dict__.get("_id")
+    if isinstance(given, staticmethod) and isinstance(given.__func__, FunctionType):
+        reading.add(given.__func__, MISSING, _all_parameters_foreign(given.__func__))
     return reading.findings()
 
 
@@ -81,6 +101,8 @@ class _Task(Struct, frozen=True):
 
 class _Reading:
     """Reads functions until all that are reached have been read."""
+
+    fixes = FIXES
 
     def __init__(self, cls: type[Workflow[Any, Any, Any]], workflow: object) -> None:
         self._workflow = workflow
@@ -120,10 +142,14 @@ class _Reading:
         names = Names(function, tree, task.self_value)
         owners = Owners(dict(task.owners), Sets(self._set_fields))
         Reader(names, owners, report, self._follow, free_names(function)).read(tree)
+        self._look_at(tree, names, report)
+
+    def _look_at(self, tree: ast.AST, names: Names, report: Report) -> None:
+        """Look at what only some workflows have."""
 
     def _note(self, function: FunctionType, line: int, rule: Rule, what: str) -> None:
         where = function.__qualname__.rpartition("<locals>.")[2]
-        self._found.add(Finding(function.__code__.co_filename, line, where, rule, what, FIXES[rule]))
+        self._found.add(Finding(function.__code__.co_filename, line, where, rule, what, self.fixes[rule]))
 
     def _follow(self, node: ast.expr, call: ast.Call | None, reader: Reader) -> None:
         """Add to the list what a call, or a property behind an attribute, would run."""
@@ -198,6 +224,35 @@ class _Reading:
         return module == self._home or (bool(self._package) and f"{module}.".startswith(f"{self._package}."))
 
 
+class _FlowReading(_Reading):
+    """Reads a flow: asyncio is its own, what it awaits has to be something recorded."""
+
+    fixes = FLOW_FIXES
+
+    def _note(self, function: FunctionType, line: int, rule: Rule, what: str) -> None:
+        call = what.removeprefix("calls ")
+        if call.startswith("asyncio.") and call.rpartition(".")[2] not in _OUTSIDE:
+            return
+        super()._note(function, line, rule, what)
+
+    def _look_at(self, tree: ast.AST, names: Names, report: Report) -> None:
+        for node in ast.walk(tree):
+            awaited = node.value if isinstance(node, ast.Await) else None
+            if not isinstance(awaited, ast.Call):
+                continue
+            value = names.value(awaited.func)
+            told = names.impure(awaited.func, awaited) is not None
+            if isinstance(value, FunctionType) and not told and not self._is_known(value):
+                report("await", node, f"awaits {value.__module__}.{value.__qualname__}, which nothing recorded can end")
+            elif isinstance(value, type) and value.__module__.partition(".")[0] in ("asyncio", "_asyncio"):
+                report("await", node, f"awaits a new {value.__name__}, which nothing recorded can end")
+
+    def _is_known(self, function: FunctionType) -> bool:
+        package = (function.__module__ or "").partition(".")[0]
+        # Task groups of anyio stand on those of asyncio, and work in a flow as they are.
+        return package in ("asyncio", "mainspring", "anyio") or self._is_near(function)
+
+
 def _receiver(node: ast.expr, reader: Reader) -> Any:
     """Return what the method's `self` will be, or MISSING for a plain function."""
     if not isinstance(node, ast.Attribute):
@@ -212,6 +267,10 @@ def _receiver(node: ast.expr, reader: Reader) -> Any:
         isinstance(node.value, ast.Name) and reader.names.self_name == node.value.id
     )
     return MISSING if is_static or called_on_class else owner
+
+
+def _all_parameters_foreign(function: FunctionType) -> frozenset[tuple[str, Owner]]:
+    return frozenset((name, "foreign") for name in _parameters(function))
 
 
 def _all_foreign(method: FunctionType) -> frozenset[tuple[str, Owner]]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-Rule: TypeAlias = Literal["clock", "random", "io", "global", "mutation", "order", "source"]
+Rule: TypeAlias = Literal["clock", "random", "io", "global", "mutation", "order", "await", "source"]
 
 FIXES: Final[dict[Rule, str]] = {
     "clock": "Take the time from the message or its envelope; to wait, return Schedule.",
@@ -18,9 +18,20 @@ FIXES: Final[dict[Rule, str]] = {
     "io": "Send a message to a handler that does it.",
     "global": "Keep it in the state: evolve returns the next one.",
     "mutation": "Build a new value, as in dataclasses.replace(state, ...) or [*items, item].",
+    "await": "Await a step, receive(…), ask(…), a child, asyncio.sleep, or a task that awaits one of these.",
     "order": "Sort it, as in sorted(tags): the order of a set differs between processes.",
     "source": "Write the workflow in a file, so that it can be read.",
 }
+
+
+FLOW_FIXES: Final[dict[Rule, str]] = FIXES | {
+    "clock": "Call now(), which is the recorded time; to wait, `await asyncio.sleep(…)`.",
+    "random": "Use rng() or uuid(), which give the same again.",
+    "io": "Put it into a function with @app.step, and await that.",
+    "global": "Keep it in a variable of the function: it is run again from what is recorded.",
+    "mutation": "Build a new value: what was recorded is given to the code again, and must be what it was.",
+}
+"""The same in the words of a flow."""
 
 
 class Calls(Struct, frozen=True):

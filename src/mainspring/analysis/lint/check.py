@@ -17,7 +17,7 @@ from mainspring.analysis.lint.intended import sift
 from mainspring.analysis.lint.messages import check_messages, check_outside
 from mainspring.analysis.lint.outputs import check_outputs
 from mainspring.analysis.lint.rules import RULES, Finding, Report, finding
-from mainspring.analysis.lint.runs import MOST_SITUATIONS, Runs
+from mainspring.analysis.lint.runs import MOST_SITUATIONS, Runs, entry_place
 from mainspring.analysis.lint.states import check_cases, check_states
 from mainspring.analysis.lint.world import World
 from mainspring.analysis.reading.model import Machine, Place
@@ -26,6 +26,7 @@ from mainspring.app import Mainspring
 from mainspring.core.definition import definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
+from mainspring.flows.flow import Flow
 from mainspring.purity import check_purity
 from mainspring.purity.names import Names
 from mainspring.sources import source_of
@@ -33,6 +34,7 @@ from mainspring.styles import HistoryWorkflow
 from mainspring.styles.history_words import RunTask, ScheduleTask
 
 APPLIED: Final = ("MS302", "MS401", "MS902")
+_CODES: Final = {"source": "MS901", "await": "MS402"}
 _FIX: Final = "There is nothing to do; tests and histories show what lint cannot see here."
 
 
@@ -48,6 +50,20 @@ def check_history(workflow: HistoryWorkflow, machine: Machine, world: World) -> 
             what = f"{name} is sent for a ScheduleTask, and nothing in the app takes it"
             fix = "Register a handler of RunTask, or name it in app.external(…) if tasks are run elsewhere."
             yield finding("MS302", machine.workflow, Place(place.file, line), what, name, fix=fix)
+
+
+def check_flow(machine: Machine, world: World) -> Iterator[Finding]:
+    """Yield what is wrong with a flow, beside what is impure: its cases are its lines, and each one is handled."""
+    told: set[str] = set()
+    runs = Runs(machine, world)
+    for transition, output in ((each, output) for each in machine.transitions for output in each.outputs):
+        names = [output.message] if output.decision in ("Send", "FanOut", "StartChild") else []
+        for name in (*names, output.compensate):
+            if name is not None and name not in told and world.destination(name).taker == "nobody":
+                told.add(name)
+                what = f"{name} is sent, and nobody in the app takes it"
+                place = output.place or entry_place(transition, machine)
+                yield finding("MS302", machine.workflow, place, what, name, witness=runs.witness_of(transition))
 
 
 def _scheduling(workflow: HistoryWorkflow) -> Iterator[int]:
@@ -117,13 +133,16 @@ def check_workflow(workflow: Workflow[Any, Any, Any], machine: Machine, world: W
     impure = check_purity(workflow)
     for each in impure:
         # Of what has no source nothing impure is known.
-        code = "MS901" if each.rule == "source" else "MS401"
+        code = _CODES.get(each.rule, "MS401")
         place = Place(each.file, each.line)
         yield finding(code, machine.workflow, place, f"{each.where} {each.what}", each.rule, fix=each.fix)
     if any(each.rule == "source" and each.where.endswith((".decide", ".evolve")) for each in impure):
         return  # and so is nothing else
     if isinstance(workflow, HistoryWorkflow):
         yield from check_history(workflow, machine, world)
+        return
+    if isinstance(workflow, Flow):
+        yield from check_flow(machine, world)
         return
     for place, text, reason in dict.fromkeys((each.place, each.text, each.reason) for each in machine.unresolved):
         yield finding("MS901", machine.workflow, place, f"{text}: {reason}")

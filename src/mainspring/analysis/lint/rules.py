@@ -132,6 +132,13 @@ _ALL: Final = (
         "Take it from the message, or let a handler do it.",
     ),
     Rule(
+        "MS402",
+        "endless-await",
+        "error",
+        "A flow awaits what nothing recorded can end: its instance is suspended there.",
+        "Await a step, receive(…), ask(…), a child, asyncio.sleep, or a task that awaits one of these.",
+    ),
+    Rule(
         "MS901",
         "not-read",
         "note",

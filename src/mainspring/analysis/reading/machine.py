@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from mainspring.analysis.reading.flows import read_flow
 from mainspring.analysis.reading.model import (
     ANY_STATE,
     COMPENSATED,
@@ -30,6 +31,8 @@ from mainspring.analysis.reading.values import Known, Made, Symbol
 from mainspring.analysis.reading.ways import Literal, Term, exclude_each_other, guard_text, simplified, term_of
 from mainspring.core import events
 from mainspring.core.workflow import Workflow
+from mainspring.flows.flow import Flow
+from mainspring.flows.journal import Journal
 from mainspring.sources import class_place
 from mainspring.styles import HistoryWorkflow, StateReturningWorkflow
 
@@ -56,6 +59,8 @@ def read_machine(
     state.times != 2 -> None
     """
     subject = Subject(workflow, by_status=by_status)
+    if isinstance(subject.value, Flow):
+        return _of_flow(subject, subject.value)
     unread = _unread_style(subject)
     if unread is not None:
         return _assembled(subject, _Found(), [unread])
@@ -69,6 +74,27 @@ def read_machine(
             break
         asked_for = known
     return _assembled(subject, found, [])
+
+
+def _of_flow(subject: Subject, flow: Flow[Any, Any]) -> Machine:
+    """Return a flow's stages and what it awaits in them, without what only the engine has to know."""
+    found = _Found()
+    found.transitions = read_flow(flow)
+    found.reached = {transition.target for transition in found.transitions}
+    machine = _assembled(subject, found, [])
+    stages = {name for name, kind in subject.kinds.items() if issubclass(kind.cls, Journal)}
+    given = {name for output in found.outputs() for name in (output.message, output.compensate)}
+    taken = {transition.message for transition in machine.transitions}
+    outside = {subject.definition.inputs[cls] for cls in subject.definition.from_outside or ()}
+    results = {subject.definition.outputs.get(cls) for cls in subject.definition.results}
+    return replace(
+        machine,
+        doc=_doc(subject.cls),
+        states=tuple(replace(state, fields=(), place=None) for state in machine.states if state.name in stages),
+        inputs=tuple(each for each in machine.inputs if each.name in taken | outside),
+        outputs=tuple(each for each in machine.outputs if each.name in given | results),
+        place=Place(flow.function.__code__.co_filename, flow.function.__code__.co_firstlineno),
+    )
 
 
 class _Found:
