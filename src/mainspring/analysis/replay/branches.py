@@ -186,7 +186,7 @@ def branches_taken(ran: Ran) -> list[Branch]:
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{prefix}{child.name}", child
         else:
             yield from _functions(child, f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix)
@@ -225,6 +225,13 @@ class _Reader(ast.NodeVisitor):
         self._choose(node.test, self.first(node.body))
         self.generic_visit(node)
 
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        place = self.first(*node.body)
+        if place is not None:
+            what = "" if node.type is None else f" {self._text(node.type)}"
+            self._take(place, "case", f"except{what}", node.type or node)
+        self.generic_visit(node)
+
     def _choose(self, test: ast.expr, taken: int | None) -> None:
         asked = self.first(test)
         if taken is not None:
@@ -233,7 +240,12 @@ class _Reader(ast.NodeVisitor):
             self._take(asked, "if not", f"if not ({self._text(test)})", test)
 
     def _take(
-        self, place: int, kind: Kind, text: str, at: ast.expr | ast.pattern, refused: Sequence[Guard] = ()
+        self,
+        place: int,
+        kind: Kind,
+        text: str,
+        at: ast.expr | ast.pattern | ast.ExceptHandler,
+        refused: Sequence[Guard] = (),
     ) -> None:
         branch = Branch(kind, text, self._name, self._file, at.lineno, tuple(refused))
         self.found.append((place, branch))

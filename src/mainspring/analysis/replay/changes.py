@@ -8,7 +8,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mainspring.core.changes import NOTHING, Change, changes, fields_of, same
+from mainspring.core.messages import type_of
 from mainspring.errors import shown
+from mainspring.flows.journal import Journal
 
 CHANGES_KEPT: Final = 200
 """Places that are kept of one change of state; what there is beyond them is only known to be there."""
@@ -45,9 +47,11 @@ def state_change(before: Any, after: Any) -> StateChange | None:
     >>> print(*change_lines(state_change(Counted(1), Counted(2))), sep=chr(10))
     ~ times: 1 → 2
     """
-    if type(before) is type(after) and same(before, after):
-        return None
+    if type(before) is type(after) and (same(before, after) or isinstance(after, Journal)):
+        return None  # a flow's journal says nothing that its stream does not
     left, right = fields_of(before), fields_of(after)
+    if isinstance(before, Journal) and isinstance(after, Journal):
+        return StateChange(type_of(type(before)).name, type_of(type(after)).name, ())
     if type(before) is type(after) or left is None or right is None:
         found = changes(before, after)
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -21,7 +21,10 @@ from mainspring.engine.recording.redecision import decided
 from mainspring.engine.recording.walk import Moment, beside_input
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import told
+from mainspring.flows.flow import Flow
 from mainspring.purity.guarding import guarded, with_method
+
+_STYLES: Final = ("mainspring.core.", "mainspring.styles.", "mainspring.flows.")
 
 
 class Evolved(Struct, frozen=True):
@@ -79,7 +82,8 @@ def explain(entry: WorkflowEntry, moment: Moment, *, evolve: bool = True) -> Exp
     now: tuple[StreamEvent[Any, Any], ...] = ()
     error: str | None = None
     try:
-        decide = guarded(f"{type(entry.workflow).__name__}.decide", _traced(entry.workflow.decide_on, trace))
+        traced = _traced_step(entry.workflow, trace)
+        decide = guarded(f"{type(entry.workflow).__name__}.decide", traced)
         seen = with_method(entry.workflow, "decide_on", decide)
         now = tuple(decided(entry, seen, moment, moment.envelope))
     except Exception as failed:  # noqa: BLE001  an author's decide may raise anything; it is the answer
@@ -106,7 +110,7 @@ def own_files(workflow: Workflow[Any, Any, Any]) -> frozenset[str]:
     True
     """
     modules = {base.__module__ for base in type(workflow).__mro__ if issubclass(base, Workflow)}
-    own = [name for name in modules if not name.startswith(("mainspring.core.", "mainspring.styles."))]
+    own = [name for name in modules if not name.startswith(_STYLES)]
     return frozenset(file for name in own if (file := getattr(sys.modules.get(name), "__file__", None)))
 
 
@@ -130,6 +134,21 @@ def _evolved(workflow: Workflow[Any, Any, Any], moment: Moment) -> tuple[Evolved
         if any(branch.kind != "no case" for branch in taken):
             found.append(Evolved(entry.position, tuple(taken)))
     return tuple(found)
+
+
+def _traced_step(workflow: Workflow[Any, Any, Any], trace: Trace) -> Callable[..., Any]:
+    """Return a decide that is traced; of a flow only what it does at this input, and not the way to it."""
+    if not isinstance(workflow, Flow):
+        return _traced(workflow.decide_on, trace)
+
+    def decide(asked: Any, state: Any) -> Any:
+        run = workflow.run_of(state)
+        try:
+            return trace.call(run.decide, asked)
+        finally:
+            run.close()
+
+    return decide
 
 
 def _traced(method: Callable[..., Any], trace: Trace) -> Callable[..., Any]:

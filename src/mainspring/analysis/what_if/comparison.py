@@ -36,7 +36,17 @@ from mainspring.engine.recording.event_rows import is_folded, is_unkept
 from mainspring.engine.recording.stored_values import moment, read_context
 from mainspring.engine.recording.walk import Walk, back_to, beside_input
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.errors import CodecError, DamagedRecordError, ErasedError, ImpureCallError, MainspringError, shown, told
+from mainspring.errors import (
+    CodecError,
+    DamagedRecordError,
+    DriftError,
+    ErasedError,
+    ImpureCallError,
+    MainspringError,
+    shown,
+    told,
+)
+from mainspring.flows.flow import Flow
 from mainspring.port.records import EventRow, Ref, Snapshot
 from mainspring.purity.guarding import Watch
 
@@ -48,6 +58,8 @@ STOPPED: Final = "Nothing behind it was checked."
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TASK: Final = b'"task"'
 _BEGAN: Final = Began()
+_BEGINNINGS: Final = frozenset({"Began", "Reset"})
+_ENDS: Final = frozenset({"Completed", "Failed", "Cancelled", "Terminated", "Compensating"})
 
 
 class Comparison(Walk):
@@ -96,11 +108,15 @@ class Comparison(Walk):
         self._names = entry.definition.states
         self._states: dict[int, Any] = {0: self.state}
         self._stopped = False
+        self._last: int | None = None
+        self._over = False
 
     def take(self, rows: Sequence[EventRow]) -> None:
         """Take the next events. An input is decided when all that was recorded for it has come."""
         self.events += len(rows)
         for row in rows:
+            self._over = row.event in _ENDS or (self._over and row.event not in _BEGINNINGS)
+            self._last = None if self._over else row.version
             if self._stopped and not self._goes_on(row):
                 continue
             try:
@@ -121,6 +137,18 @@ class Comparison(Walk):
                 self.close()
             except StopWalkError:
                 self._stopped = True
+        if self._last is not None and not self._stopped and isinstance(self.workflow, Flow):
+            self._tell_drift(self.workflow, self._last)
+
+    def _tell_drift(self, flow: Flow[Any, Any], version: int) -> None:
+        """Tell once where a flow in flight would be suspended: at its next input, whichever that is."""
+        drift = flow.drift_of(self.state)
+        if drift is not None:
+            places = dict.fromkeys(place for _, place in drift.asked)
+            asked = f"asks for {kind_of(drift.asked[0][0])} at {' and '.join(places)}" if places else ""
+            gone = f"{kind_of(drift.recorded[0][1])} is not asked for any more" if drift.recorded else ""
+            what = f"it would be suspended by drift: {', '.join(filter(None, (asked, gone)))}"
+            self._add("error", what, version, tuple(drift.difference.splitlines()[1:]))
 
     def stop(self, why: str, *, inside: bool) -> None:
         """Stop: what follows is missing or altered; what came before was checked.
@@ -209,7 +237,8 @@ class Comparison(Walk):
                     self.state = self._folded(self._seen(group, events, begins), head)
             except ImpureCallError as impure:
                 raise StopWalkError from impure  # told already: the guard only insists on it
-            self._add_error(head, envelope, before, error)
+            if not isinstance(error, DriftError):  # of a flow in flight it is told at the end, and once
+                self._add_error(head, envelope, before, error)
         else:
             decided, recorded = beside_input(taken.events, begins=begins), beside_input(events)
             if decided == recorded:
@@ -399,6 +428,15 @@ class Comparison(Walk):
     def _name(self, state: Any) -> str:
         kind = class_of(state)
         return self._names.get(kind) or kind.__name__
+
+
+def kind_of(told: str) -> str:
+    """Return of a message that was told its type.
+
+    >>> kind_of("charge(cents=5)")
+    'charge'
+    """
+    return told.partition("(")[0]
 
 
 def class_of(value: object) -> type[Any]:

@@ -17,6 +17,7 @@ from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.stepping.open_tasks import still_open
 from mainspring.errors import CodecError, OperationError
+from mainspring.flows.flow import Flow
 from mainspring.port.records import ENDED, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref, Snapshot, Unit
 from mainspring.port.store import Store
 
@@ -78,6 +79,9 @@ async def examine(store: Store, loaded: Loaded, entry: WorkflowEntry) -> Migrati
         state = state_by(entry, ref, rows)
         mark = CHILDREN_MARK if has_children(Loaded(row, None, rows)) else ""
         snapshot = entry.recorder.snapshot(state, row.version, entry.fingerprint + mark)
+        _check_drift(entry, state)
+    except OperationError:
+        raise
     except Exception as error:
         raise OperationError(
             str(ref),
@@ -88,7 +92,20 @@ async def examine(store: Store, loaded: Loaded, entry: WorkflowEntry) -> Migrati
     waiting = (*await store.inbox(ref, WAITING), *await store.outputs(ref, timers=True, limit=WAITING))
     _check_waiting(ref, entry, {row.type for row in waiting if not _takes(entry, row)} | _unanswerable(entry, rows))
     # Behind a snapshot it would no longer show which part of a branched stream counts.
-    return Migration(row, entry, state, None if _branched(rows) else snapshot)
+    # And a flow's state is its journal: there is no shorter one.
+    whole = _branched(rows) or isinstance(entry.workflow, Flow)
+    return Migration(row, entry, state, None if whole else snapshot)
+
+
+def _check_drift(entry: WorkflowEntry, state: Any) -> None:
+    """A flow goes on where the code of the new version does what is recorded; another one would be suspended."""
+    drift = entry.workflow.drift_of(state) if isinstance(entry.workflow, Flow) else None
+    if drift is not None:
+        raise OperationError(
+            entry.name,
+            f"cannot migrate to version {entry.version}: {drift.difference}",
+            'Let that version adopt what is recorded, with drift="adopt"; nothing was changed.',
+        ) from drift
 
 
 def _check(row: InstanceRow, version: int) -> None:
