@@ -320,6 +320,25 @@ async def price(question: Price) -> None:
     reply(Priced(question.cents * 2))
 
 
+# ---- with branches
+
+
+@dataclass(frozen=True)
+class Choose:
+    id: str
+    parts: int
+
+
+@app.flow
+async def choose(question: Choose) -> int:
+    if question.parts < 1:
+        raise Undo("nothing to pack")
+    packed = await pack(question.id, question.parts)
+    if packed > 3:
+        return 3
+    return packed
+
+
 app.add(ByHand(), Bundler())
 
 STEPS = (charge, refund, pack)
@@ -333,5 +352,5 @@ def orders(url: str = "memory://", *flows: Flow[Any, Any], **settings: Any) -> M
         made.handler(name=step.name)(handler_of(step))
     for handler in HANDLERS:
         made.handler(handler)
-    made.add(*(flows or (fulfil, ship, price)), ByHand(), Bundler())
+    made.add(*(flows or (fulfil,)), ship, price, choose, ByHand(), Bundler())
     return made

@@ -190,6 +190,11 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
             return isinstance(decision, StartChild)
         return type(message) is step.done
 
+    def answers_named(self, names: Sequence[str]) -> list[type[Any]] | None:
+        """Return the types of its inputs that have these names; None if one has not."""
+        types = {type_of(cls).name: cls for cls in self._inputs}
+        return [types[name] for name in names] if all(name in types for name in names) else None
+
     def step_of(self, command: type[Any]) -> Step[Any, Any] | None:
         """Return the step whose commands are of a type."""
         return self._steps.get(command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -141,7 +142,7 @@ def test_events_are_what_is_recorded() -> None:
 # ---- when it fails
 
 
-def failing(text: str) -> pytest.RaisesContext[AssertionError]:
+def failing(text: str) -> AbstractContextManager[object]:
     return pytest.raises(AssertionError, match=text)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, cast
 
@@ -18,21 +19,28 @@ from mainspring.core.changes import fields_of
 from mainspring.core.decisions import Schedule
 from mainspring.core.events import (
     AnswerRefused,
+    Asked,
+    Became,
     ChildStarted,
     Compensated,
     Compensating,
     Completed,
     Failed,
+    FannedOut,
     Published,
     Replied,
     ScheduleCancelled,
     Scheduled,
     Sent,
     StreamEvent,
+    TaskClosed,
 )
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.engine.recording.walk import Moment, beside_input
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.flows.calls import Result
+from mainspring.flows.flow import Flow
+from mainspring.flows.messages import TimerDue
 
 LINE_CHARACTERS: Final = 100
 PAST_MOST: Final = 1_000
@@ -45,13 +53,14 @@ _BUILT_IN: Final = "builtins"
 def as_test(entry: WorkflowEntry, past: Sequence[Moment], moment: Moment, redaction: Redaction | None = None) -> str:
     """Return a test of the step at a moment. `past` are the moments before it that count."""
     assert moment.envelope is not None  # noqa: S101  only a step can be tested
-    writer = _Writer(redaction or Redaction(payloads=True))
+    flow = entry.workflow if isinstance(entry.workflow, Flow) else None
+    writer = _Writer(redaction or Redaction(payloads=True), flow)
     workflow = writer.name(type(entry.workflow))
-    given = [f"{workflow}()", *_past(writer, entry, past)]
+    given = [workflow if flow else f"{workflow}()", *_past(writer, entry, past)]
     when = _input(writer, entry, moment.envelope)
     events = [happened.entry.event for happened in moment.happened]
     then = _then(writer, entry, events, begins=moment.begins)
-    state = writer.value(moment.after)
+    state = repr(type_of(type(moment.after)).name) if flow else writer.value(moment.after)
     story = writer.call("given", given)
     writer.uses("mainspring.testing", "given")
     lines = [
@@ -110,12 +119,45 @@ def _input(writer: _Writer, entry: WorkflowEntry, envelope: Envelope[Any]) -> st
 def _then(writer: _Writer, entry: WorkflowEntry, events: Sequence[StreamEvent[Any, Any]], *, begins: bool) -> str:
     # The deadline of the class is set by the engine: decide does not return it.
     own = events[2:] if begins and deadlines.is_set_by(entry.definition, events[1:]) else beside_input(events)
-    decisions = [_decision(writer, event) for event in own]
+    if writer.flow is not None:
+        # The stage is the state, and a task that is answered is closed by that.
+        own = [event for event in own if not isinstance(event, Became | TaskClosed)]
+        decisions = [_flow_word(writer, writer.flow, event) or _decision(writer, event) for event in own]
+    else:
+        decisions = [_decision(writer, event) for event in own]
     if all(decision is not None for decision in decisions):
         return writer.call(".then", [decision for decision in decisions if decision is not None])
     writer.uses("mainspring", "Began")
     recorded = ["Began()"] if begins else []
     return writer.call(".then_events", [*recorded, *(writer.event(event) for event in events)])
+
+
+def _flow_word(writer: _Writer, flow: Flow[Any, Any], event: StreamEvent[Any, Any]) -> str | None:
+    """Return what the code of a flow calls that; None where it has no other word than a decision."""
+    match event:
+        case Sent(message, compensate, None) if flow.step_of(type(message)) is not None:
+            undone = "" if compensate is None else f".undone_by({writer.step_call(compensate)})"
+            return f"{writer.step_call(message)}{undone}"
+        case FannedOut(messages) if messages and flow.step_of(type(messages[0])) is not None:
+            return f"[{', '.join(writer.step_call(message) for message in messages)}]"
+        case Asked(key, title, answers, due=None) if (types := flow.answers_named(answers)) is not None:
+            told = {name: value for name, value in _options(event).items() if value not in (None, (), {})}
+            named = {} if key == answers[0] else {"key": repr(key)}
+            named |= {name: writer.value(value) for name, value in told.items()}
+            return writer.decision("Ask", repr(title), " | ".join(map(writer.name, types)), **named)
+        case Scheduled(TimerDue(key), timedelta() as after):
+            writer.uses("mainspring.flows", "TimerDue")
+            number = key.partition("#")[2]
+            return f"TimerDue.after({after.total_seconds():g}{number and f', {number}'})"
+        case Completed(Result() as result):
+            return writer.decision("Complete", writer.value(flow.result_of(result)))
+        case _:
+            return None
+
+
+def _options(asked: StreamEvent[Any, Any]) -> dict[str, Any]:
+    names = ("role", "person", "excludes", "data")
+    return {name: getattr(asked, name) for name in names}
 
 
 def _decision(writer: _Writer, event: StreamEvent[Any, Any]) -> str | None:
@@ -151,7 +193,8 @@ def _decision(writer: _Writer, event: StreamEvent[Any, Any]) -> str | None:
 class _Writer:
     """Writes values as Python, and remembers what has to be imported for them."""
 
-    def __init__(self, redaction: Redaction) -> None:
+    def __init__(self, redaction: Redaction, flow: Flow[Any, Any] | None = None) -> None:
+        self.flow = flow
         self._redaction = redaction
         self._imports: dict[str, set[str]] = {}
         # The names that are hidden in the message or state that is being written.
@@ -167,8 +210,17 @@ class _Writer:
 
     def name(self, cls: type[Any]) -> str:
         """Return the name of a class as it is written behind its import."""
+        if cls is TimerDue:
+            self.uses("mainspring.flows", "TimerDue")
+            return "TimerDue"
         self.uses(cls.__module__, cls.__qualname__.partition(".")[0])
-        return cls.__qualname__
+        is_command = self.flow is not None and self.flow.step_of(cls) is not None
+        return f"{cls.__qualname__}.command" if is_command else cls.__qualname__
+
+    def step_call(self, message: Any) -> str:
+        """Return a step's command as the call that makes it."""
+        name = cast("type[Any]", type(message)).__name__
+        return self.value(message).replace(f"{name}.command(", f"{name}(", 1)
 
     def event(self, event: StreamEvent[Any, Any]) -> str:
         self.uses("mainspring", type(event).__name__)
