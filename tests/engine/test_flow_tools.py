@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -14,21 +15,21 @@ from typing import Any, NamedTuple
 import pytest
 
 from mainspring import Mainspring
-from mainspring.errors import OperationError
+from mainspring.errors import OperationError, WiringError
 from mainspring.flows import Flow, Undo, ask, each, publish, receive, stage
 from mainspring.flows.flow import make_flow
 from mainspring.sealing import Encrypted, StaticKeys
 from mainspring.testing import HistoryChanged, World, replay_histories, save_histories, simulate
-from mainspring.testing.clock import VirtualClock
-from tests.engine import flow_orders
+from tests.edges.web.support import served as http
+from tests.engine import computing_steps, flow_orders
 from tests.engine.flow_orders import (
     PATIENCE,
     Bundle,
     Bundler,
     ByHand,
     Choose,
-    Confirmed,
     ConfirmByHand,
+    Confirmed,
     Packed,
     PlaceByHand,
     PlaceOrder,
@@ -48,7 +49,6 @@ from tests.engine.flow_orders import (
     refund,
     ship,
 )
-from tests.edges.web.support import served as http
 from tests.support.running import run
 from tests.support.waiting import until
 from tests.unit.analysis.command_line import Ran, command_line
@@ -410,10 +410,10 @@ def url(filled: Path, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def cli(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ran]]:
+def cli(url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
     """The command line, on a copy of the database."""
     monkeypatch.setattr(flow_orders, "app", orders(url))
-    yield lambda *arguments: command_line(APP, *arguments)
+    return lambda *arguments: command_line(APP, *arguments)
 
 
 Cli = Callable[..., Ran]
@@ -726,3 +726,31 @@ def test_a_version_that_would_drift_is_refused_and_the_line_is_named(url: str) -
         OperationError, match=r"(?s)cannot migrate to version 2.*pack.*in packing_first.*drift=\"adopt\""
     ):
         migrated(url, changed(packing_first, 2))
+
+
+# ---- steps in processes
+
+
+def test_steps_compute_in_processes_of_their_own() -> None:
+    async def body() -> list[int]:
+        async with computing_steps.app as app:
+            return await (await app.workflow(computing_steps.total).send(computing_steps.Sum("a", (1, 2, 3)))).result()
+
+    sum, *processes = run(body)
+    assert sum == 14
+    assert os.getpid() not in processes
+
+
+def test_a_step_that_no_other_process_could_find_is_refused() -> None:
+    app = Mainspring("memory://")
+    with pytest.raises(WiringError, match="is async"):
+
+        @app.step(executor="process")
+        async def waits(number: int) -> int:
+            return number
+
+    with pytest.raises(WiringError, match="not at the top of a module"):
+
+        @app.step(executor="process")
+        def inner(number: int) -> int:
+            return number

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
+from importlib import import_module
 from types import UnionType
-from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, cast, get_args, overload
+from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, get_args, overload
 
 from mainspring.app.internals import Internals
 from mainspring.core.messages import Message
-from mainspring.engine.handlers.handler import Context
+from mainspring.engine.handlers.handler import Apart, Context
 from mainspring.engine.handlers.policies.breaker import Breaker
 from mainspring.engine.handlers.policies.limits import RateLimit
 from mainspring.engine.handlers.policies.retry import Retry
@@ -34,6 +35,7 @@ class StepOptions(TypedDict, total=False):
     retry: Retry
     timeout: timedelta
     concurrency: int
+    executor: Literal["process"] | None
     rate: RateLimit | None
     breaker: Breaker | None
     idempotency_key: Callable[[Any], str] | None
@@ -160,8 +162,38 @@ def handler_of(step: Step[..., Any]) -> Callable[..., Any]:
     handle: Any = handle_async if step.is_async else handle_plain
     functools.update_wrapper(handle, function, updated=())
     del handle.__wrapped__
+    handle.__mainspring_apart__ = Apart(
+        _InProcess(function.__module__, function.__name__), step.arguments_of, done, lambda: _problem_apart(step)
+    )
     handle.__annotations__ = {"command": step.command, "context": Context, "return": done}
     return handle
+
+
+class _InProcess:
+    """A step's function, as another process finds it: by the name under which the step stands in its module."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.__module__, self.__name__ = module, name
+        self.__qualname__ = name
+
+    def __call__(self, arguments: dict[str, Any]) -> Any:
+        step = getattr(import_module(self.__module__), self.__name__)
+        try:
+            return step.plain(**arguments)
+        except step.raises as error:
+            raise _final(error) from error
+
+
+def _problem_apart(step: Step[..., Any]) -> str | None:
+    """Return why a step cannot run in another process, None if it can."""
+    if step.is_async:
+        return "is async"
+    if step.context is not None:
+        return "takes a context: heartbeats, resources and the envelope are not there"
+    name = step.plain.__name__
+    if step.plain.__qualname__ != name or name == "<lambda>":
+        return "is not at the top of a module, where that process could find it"
+    return None
 
 
 def _final(error: Exception) -> Exception:

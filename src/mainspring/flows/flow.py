@@ -242,8 +242,8 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
 
     def note_resisting(self, tasks: Sequence[str]) -> None:
         """Say once that code of this flow does not end when it is put away."""
-        if not self._aside.resisting_noted:
-            self._aside.resisting_noted = True
+        if not self._resisting_noted:
+            self._resisting_noted = True
             _log.warning(
                 "%s: code in a finally block awaits again each time it is ended (%s). It is left; do not await there.",
                 self.name,

@@ -118,6 +118,19 @@ class Context:
         self._beat()
 
 
+class Apart(Struct, frozen=True):
+    """What another process calls instead of a handler's function, as that cannot be found there by its name.
+
+    `function` is picklable, and called with what `given` makes of the message; `result` makes the answer of what it
+    returns. `problem` says why it cannot be called there, if it cannot.
+    """
+
+    function: Any
+    given: Any
+    result: Any
+    problem: Callable[[], str | None]
+
+
 class Handler:
     """A registered function: what it takes, how it is called, how it is run."""
 
@@ -130,6 +143,8 @@ class Handler:
         self.timeout_us = microseconds(options.transaction or options.timeout)
         self.message_type = message_type_of(function, self.name, batch=options.batch is not None)
         self.result_types = result_types_of(function)
+        self.apart: Apart | None = getattr(function, "__mainspring_apart__", None)
+        """What another process calls in its place."""
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
         self.wants_context = len(_positional(function)) > 1
         if options.transaction is not None:
@@ -289,7 +304,9 @@ def _check_transaction(handler: Handler) -> None:
 def _check_process(handler: Handler) -> None:
     """What runs in another process is found there by its name, and has nothing but its message."""
     function, problem = handler.function, None
-    if handler.is_async:
+    if handler.apart is not None:
+        problem = handler.apart.problem()
+    elif handler.is_async:
         problem = "is async"
     elif handler.wants_context:
         problem = "takes a context: heartbeats, resources and the envelope are not there"
@@ -299,7 +316,8 @@ def _check_process(handler: Handler) -> None:
         problem = "has no name by which that process could find it"
     if problem is not None:
         name = handler.name.rpartition(".")[2]
-        advice = f"Write it as `def {name}(command)`, a plain function at the top of a module."
+        parameters = "…" if handler.apart is not None else "command"
+        advice = f"Write it as `def {name}({parameters})`, a plain function at the top of a module."
         raise WiringError(f"{handler.name} runs in a process and {problem}", advice)
 
 
@@ -308,6 +326,8 @@ def check_process(handler: Handler) -> None:
 
     Not before the app starts: while a function is being registered, its name does not stand for it yet.
     """
+    if handler.apart is not None:
+        return
     for part in (handler.function, handler.message_type, *handler.result_types):
         try:
             pickle.dumps(part)

@@ -334,8 +334,12 @@ class Runner:
 
         observer, called = self._observer, handler.function
         if handler.in_process:
+            apart = handler.apart
+            if apart is not None:
+                called, message = apart.function, apart.given(message)
             called = called if observer is None else observer.in_process(called, handler.name, jobs[0])
-            return await self._runtime.in_process(called, message, begin)
+            result = await self._runtime.in_process(called, message, begin)
+            return result if apart is None else apart.result(result)
         function = handler.bind(message, jobs[0].context)
 
         def begin_and_call() -> Any:
