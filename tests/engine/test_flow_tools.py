@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -102,7 +102,7 @@ async def told(app: Mainspring, style: Style, id: str, *events: str) -> None:
 
 
 @asynccontextmanager
-async def world(**settings: Any) -> AsyncIterator[World]:
+async def world(**settings: Any) -> AsyncGenerator[World]:
     async with simulate(orders(**settings)) as simulated:
         yield simulated
 
@@ -488,14 +488,13 @@ def test_counterfactual_tells_how_it_would_have_gone(cli: Cli, style: Style) -> 
 @both
 def test_golden_histories_hold(url: str, tmp_path: Path, style: Style) -> None:
     path = tmp_path / "histories.json"
-    workflow = style.workflow if isinstance(style.workflow, type) else type(style.workflow)
-    assert served(url, lambda app: save_histories(app, path, workflow=workflow)) == 4
+    assert served(url, lambda app: save_histories(app, path, workflow=style.workflow)) == 4
     assert replay_histories(orders(), path) == 12
 
 
 def test_golden_histories_say_where_changed_code_of_a_flow_differs(url: str, tmp_path: Path) -> None:
     path = tmp_path / "histories.json"
-    served(url, lambda app: save_histories(app, path, workflow=type(fulfil)))
+    served(url, lambda app: save_histories(app, path, workflow=fulfil))
     assert replay_histories(orders("memory://", changed(as_it_is)), path) == 12
     with pytest.raises(HistoryChanged, match="cents: expected 500, decided 501"):
         replay_histories(orders("memory://", changed(dearer)), path)

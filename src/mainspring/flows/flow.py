@@ -117,9 +117,9 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
             if type(happened.state) is Entered:
                 return state.at_stage(self._stages[happened.state.stage])
             return self._begun_again(state, event)
-        if type(happened) is Scheduled and happened.at is not None:
-            return None  # set anew by an operator's reset, and due when it was: code says how long, and never until when
-        if type(happened) is TaskAsked and (place := state.asked_at(event)) is not None:
+        if kind is Scheduled and happened.at is not None:
+            return None  # set anew by an operator's reset, for when it was due: code says how long, never until when
+        if kind is TaskAsked and (place := state.asked_at(event)) is not None:
             return state.replaced(place, event)
         after = state.appended(event)
         if kind is InitiatedBy:
@@ -283,6 +283,11 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         after = after.appended(event)
         self._keep(event.event.state, after)
         return after
+
+
+def flow_of(workflow: object) -> Flow[Any, Any] | None:
+    """Return a workflow that is a flow; None for any other."""
+    return cast("Flow[Any, Any]", workflow) if isinstance(workflow, Flow) else None
 
 
 def make_flow(function: Callable[..., Any], name: str | None, **given: Any) -> Flow[Any, Any]:

@@ -187,7 +187,7 @@ class Run:
     def random(self) -> random.Random:
         """Return what is random in this run, the same at every re-run."""
         if self._random is None:
-            self._random = FlowRandom(f"{self.flow.name}/{self._began}/{self._seed}")  # noqa: S311  must come again
+            self._random = FlowRandom(f"{self.flow.name}/{self._began}/{self._seed}")
         return self._random
 
     def created(self, call: Any) -> None:

@@ -51,10 +51,15 @@ class each(Struct, frozen=True):  # noqa: N801  as above
 def meaning_of(flow: Flow[Any, Any], word: Any, state: Journal) -> Any:
     """Return the decision that a word of a test stands for; anything else is what it is."""
     if isinstance(word, Call):
-        word.use()
-        return word.decision
-    if isinstance(word, list) and word and all(isinstance(one, Call) for one in cast("list[Any]", word)):
-        return _each(flow, cast("list[Call[Any]]", word), state)
+        call = cast("Call[Any]", word)
+        call.use()
+        return call.decision
+    if isinstance(word, list):
+        calls = cast("list[Any]", word)
+        return _each(flow, calls, state) if calls and all(isinstance(one, Call) for one in calls) else calls
+    if isinstance(word, Complete):
+        done: Any = cast("Any", word).result
+        return word if isinstance(done, Result) else Complete(flow.completed(done))  # pyright: ignore[reportUnknownVariableType]
     match word:
         case step(message, undone_by):
             return Send(message, undone_by)
@@ -63,37 +68,41 @@ def meaning_of(flow: Flow[Any, Any], word: Any, state: Journal) -> Any:
         case Failure():
             return Fail(reason_of(word))
         case Undo() | StepFailed():
-            return Compensate(reason_of(word))
-        case Complete(result) if not isinstance(result, Result):
-            return Complete(flow.completed(result))
+            undone: Compensate[Any] = Compensate(reason_of(word))
+            return undone
         case _:
             return word
 
 
 def word_for(flow: Flow[Any, Any], decision: Any) -> Any:
     """Return the word of a test for a decision: that of the code, where it has one."""
-    match decision:
-        case Send(message, compensate) if flow.step_of(type(message)) is not None:
-            return step(message, compensate)
-        case FanOut(messages, into, key) if messages and flow.step_of(type(messages[0])) is not None:
-            return each(tuple(messages), into, key)
-        case Complete(result) if isinstance(result, Result):
-            return Complete(flow.result_of(result))
-        case _:
-            return decision
+    if isinstance(decision, Send):
+        sent = cast("Send[Any]", decision)
+        return sent if flow.step_of(_type_of(sent.message)) is None else step(sent.message, sent.compensate)
+    if isinstance(decision, FanOut):
+        parts = cast("FanOut[Any, Any]", decision)
+        is_each = bool(parts.messages) and flow.step_of(_type_of(parts.messages[0])) is not None
+        return each(tuple(parts.messages), parts.into, parts.key) if is_each else parts
+    if isinstance(decision, Complete):
+        return Complete(flow.result_of(cast("Any", decision).result))
+    return decision
+
+
+def _type_of(value: object) -> type[Any]:
+    return type(value)
 
 
 def _each(flow: Flow[Any, Any], calls: Sequence[Call[Any]], state: Journal) -> Any:
     """Return the decision of `each(…)`: the first of a step's, or the next one after those that were made."""
     for call in calls:
         call.use()
-    called = flow.step_of(type(calls[0].message))
+    called = flow.step_of(_type_of(calls[0].message))
     if called is None:
         return list(calls)
     made = 1
-    for entry in state.entries:
-        if type(entry.event) is Became:
+    for event in (entry.event for entry in state.entries):
+        if type(event) is Became:
             made = 1  # it has begun again, and counts anew
-        elif isinstance(entry.event, FannedOut) and type(entry.event.messages[0]) is called.command:
+        elif isinstance(event, FannedOut) and type(cast("Any", event).messages[0]) is called.command:
             made += 1
     return fan_out(called, calls, called.name if made == 1 else f"{called.name}#{made}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING as NO_FACTORY
 from dataclasses import fields, is_dataclass
 from types import FunctionType, MethodType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
@@ -65,7 +65,7 @@ def check_purity(workflow: Workflow[Any, Any, Any] | type[Workflow[Any, Any, Any
     """
     cls = workflow if isinstance(workflow, type) else type(workflow)
     if issubclass(cls, Flow):
-        return _check_flow(cls)
+        return _check_flow(cast("type[Flow[Any, Any]]", cls))
     reading = _Reading(cls, workflow)
     for name in METHODS:
         for base in cls.__mro__[: cls.__mro__.index(Workflow)]:

@@ -24,7 +24,8 @@ FIXES: Final[dict[Rule, str]] = {
 }
 
 
-FLOW_FIXES: Final[dict[Rule, str]] = FIXES | {
+FLOW_FIXES: Final[dict[Rule, str]] = {
+    **FIXES,
     "clock": "Call now(), which is the recorded time; to wait, `await asyncio.sleep(…)`.",
     "random": "Use rng() or uuid(), which give the same again.",
     "io": "Put it into a function with @app.step, and await that.",

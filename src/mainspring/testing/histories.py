@@ -24,7 +24,11 @@ class HistoryChanged(AssertionError):  # noqa: N818  it names what has happened
 
 
 async def save_histories(
-    app: Mainspring, path: Path | str, *, workflow: type[Workflow[Any, Any, Any]] | None = None, limit: int = INSTANCES
+    app: Mainspring,
+    path: Path | str,
+    *,
+    workflow: type[Workflow[Any, Any, Any]] | Workflow[Any, Any, Any] | None = None,
+    limit: int = INSTANCES,
 ) -> int:
     """Keep the streams of a running app in a file, of one workflow or of all, and return how many there are.
 
@@ -35,7 +39,7 @@ async def save_histories(
     inside = internals_of(app)
     names = [name for name in inside.registry.workflows if not is_internal(name)]
     if workflow is not None:
-        names = [definition_of(workflow).name]
+        names = [definition_of(workflow if isinstance(workflow, type) else type(workflow)).name]
         if names[0] not in inside.registry.workflows:
             raise WiringError(f"{names[0]} is not part of this app", f"app.add({names[0]}()) first.")
     kept: list[History] = []

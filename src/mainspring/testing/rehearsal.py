@@ -242,7 +242,7 @@ class Rehearsal(Generic[In, State, Out]):
             event = entry.event
             if not isinstance(event, Sent) or event.undoes is not None or entry.position in answered:
                 continue
-            if type_of(type(cast("Any", event).message)).name == failed.type:
+            if type_of(_message_type(event)).name == failed.type:
                 return dataclasses.replace(failed, message_id=f"{self._definition.name}/1/{entry.position}")
         return failed
 
@@ -335,3 +335,7 @@ def check_workflow(workflow: object, caller: str) -> None:
             f"{caller}() needs a workflow's instance and got the class {name}. Write {caller}({name}(), ...)."
         )
     raise TypeError(f"{caller}() needs a workflow and got {workflow!r}. Write {caller}(MyWorkflow(), ...).")
+
+
+def _message_type(event: Any) -> type[Any]:
+    return cast("type[Any]", type(event.message))

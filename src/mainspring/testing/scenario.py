@@ -152,17 +152,17 @@ class When(Generic[In, State, Out]):
         A state that decide returns beside its decisions is for `then_state`, unless a Become is expected here.
         """
         __tracebackhide__ = True
-        meant = [self._workflow.meaning_of(word, self._before) for word in decisions]
-        decisions = tuple(decision for decision in meant if decision is not None)
-        for decision in decisions:
+        meant: list[Any] = [self._workflow.meaning_of(word, self._before) for word in decisions]
+        expects: list[Any] = [decision for decision in meant if decision is not None]
+        for decision in expects:
             _check_decision(decision)
         self._check_taken()
         decided = list(self._decisions)
-        if decided and type(decided[0]) is Become and Become not in map(type, decisions):
+        if decided and type(decided[0]) is Become and Become not in map(type, expects):
             del decided[0]
         # Compared as recorded: CancelSchedule(PaymentTimedOut) and CancelSchedule("PaymentTimedOut") are the same.
-        if [recorded(d) for d in decisions] != [recorded(d) for d in decided]:
-            expected, came = self._words(decisions), self._words(decided)
+        if [recorded(d) for d in expects] != [recorded(d) for d in decided]:
+            expected, came = self._words(expects), self._words(decided)
             self._fail("decided something else", diff(expected, came, text=show, key=self._recorded, verb="decided"))
         return self
 
@@ -185,8 +185,8 @@ class When(Generic[In, State, Out]):
         """Expect exactly these compensations to be sent, in this order, before the instance ends or continues."""
         __tracebackhide__ = True
         self._check_taken()
-        words = [self._workflow.meaning_of(word, self._before) for word in compensations]
-        expected = [word.message if isinstance(word, Send) else word for word in words]
+        words: list[Any] = [self._workflow.meaning_of(word, self._before) for word in compensations]
+        expected: list[Any] = [cast("Any", word).message if isinstance(word, Send) else word for word in words]
         if expected != list(self._undone):
             self._fail("undid something else", diff(expected, self._undone, text=shown, verb="undid"))
         return self

@@ -16,13 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mainspring.analysis.reading.model import Ends, Output, Place, Transition
+from mainspring.analysis.reading.records import class_of_value
 from mainspring.core.definition import definition_of
 from mainspring.core.failures import ChildCompleted, SendFailed
 from mainspring.core.messages import type_of
 from mainspring.flows import ends, words
 from mainspring.flows.calls import Step
 from mainspring.flows.ends import Failure, StepFailed, Undo
-from mainspring.flows.flow import STAGE, Flow, results_of
+from mainspring.flows.flow import STAGE, Flow, flow_of, results_of
 from mainspring.flows.messages import TimerDue
 from mainspring.purity.names import MISSING, Names
 from mainspring.sources import source_of
@@ -371,10 +372,9 @@ class _Reader:
         timed = self._asyncio(node)
         if isinstance(word, Step):
             self._ask_step(word, node, found, many=many)
-        elif isinstance(word, Flow):
-            flow = cast("Flow[Any, Any]", word)
+        elif (flow := flow_of(word)) is not None:
             found.outputs.append(Output("StartChild", type_of(flow.takes).name, place=self._place(node)))
-            kinds = [cls for cls in results_of(type(flow)) if cls is not type(None)]
+            kinds = [cls for cls in results_of(class_of_value(flow)) if cls is not type(None)]
             found.messages |= dict.fromkeys(type_of(cls).name for cls in kinds or [ChildCompleted])
             found.raises[StepFailed] = "mainspring.ChildFailed"
         elif word is words.call or word is words.child:
@@ -429,9 +429,9 @@ class _Reader:
 
     def _asyncio(self, node: ast.AST) -> str:
         """Return the name of a call of asyncio's, "" for any other."""
-        value = self._value(node.func) if isinstance(node, ast.Call) else MISSING
-        module = getattr(value, "__module__", "") or ""
-        return value.__name__ if value is not MISSING and module.partition(".")[0] == "asyncio" else ""
+        value: Any = self._value(node.func) if isinstance(node, ast.Call) else MISSING
+        module = str(getattr(value, "__module__", ""))
+        return str(value.__name__) if value is not MISSING and module.partition(".")[0] == "asyncio" else ""
 
     def _message(self, node: ast.expr | None) -> str | None:
         cls = self._value(node.func) if isinstance(node, ast.Call) else None

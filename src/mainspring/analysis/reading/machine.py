@@ -31,7 +31,7 @@ from mainspring.analysis.reading.values import Known, Made, Symbol
 from mainspring.analysis.reading.ways import Literal, Term, exclude_each_other, guard_text, simplified, term_of
 from mainspring.core import events
 from mainspring.core.workflow import Workflow
-from mainspring.flows.flow import Flow
+from mainspring.flows.flow import Flow, flow_of
 from mainspring.flows.journal import Journal
 from mainspring.sources import class_place
 from mainspring.styles import HistoryWorkflow, StateReturningWorkflow
@@ -59,8 +59,9 @@ def read_machine(
     state.times != 2 -> None
     """
     subject = Subject(workflow, by_status=by_status)
-    if isinstance(subject.value, Flow):
-        return _of_flow(subject, subject.value)
+    flow = flow_of(subject.value)
+    if flow is not None:
+        return _of_flow(subject, flow)
     unread = _unread_style(subject)
     if unread is not None:
         return _assembled(subject, _Found(), [unread])

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Final, cast
 
 from mainspring.analysis.export.redaction import MARKER, Redaction
+from mainspring.analysis.reading.records import class_of_value
 from mainspring.core import deadlines
 from mainspring.core.changes import fields_of
 from mainspring.core.decisions import Schedule
@@ -39,7 +40,7 @@ from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.engine.recording.walk import Moment, beside_input
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.flows.calls import Result
-from mainspring.flows.flow import Flow
+from mainspring.flows.flow import Flow, flow_of
 from mainspring.flows.messages import TimerDue
 
 LINE_CHARACTERS: Final = 100
@@ -53,14 +54,14 @@ _BUILT_IN: Final = "builtins"
 def as_test(entry: WorkflowEntry, past: Sequence[Moment], moment: Moment, redaction: Redaction | None = None) -> str:
     """Return a test of the step at a moment. `past` are the moments before it that count."""
     assert moment.envelope is not None  # noqa: S101  only a step can be tested
-    flow = entry.workflow if isinstance(entry.workflow, Flow) else None
+    flow = flow_of(entry.workflow)
     writer = _Writer(redaction or Redaction(payloads=True), flow)
     workflow = writer.name(type(entry.workflow))
     given = [workflow if flow else f"{workflow}()", *_past(writer, entry, past)]
     when = _input(writer, entry, moment.envelope)
     events = [happened.entry.event for happened in moment.happened]
     then = _then(writer, entry, events, begins=moment.begins)
-    state = repr(type_of(type(moment.after)).name) if flow else writer.value(moment.after)
+    state = repr(type_of(class_of_value(moment.after)).name) if flow else writer.value(moment.after)
     story = writer.call("given", given)
     writer.uses("mainspring.testing", "given")
     lines = [
@@ -135,10 +136,10 @@ def _then(writer: _Writer, entry: WorkflowEntry, events: Sequence[StreamEvent[An
 def _flow_word(writer: _Writer, flow: Flow[Any, Any], event: StreamEvent[Any, Any]) -> str | None:
     """Return what the code of a flow calls that; None where it has no other word than a decision."""
     match event:
-        case Sent(message, compensate, None) if flow.step_of(type(message)) is not None:
+        case Sent(message, compensate, None) if flow.step_of(class_of_value(message)) is not None:
             undone = "" if compensate is None else f".undone_by({writer.step_call(compensate)})"
             return f"{writer.step_call(message)}{undone}"
-        case FannedOut(messages) if messages and flow.step_of(type(messages[0])) is not None:
+        case FannedOut(messages) if messages and flow.step_of(class_of_value(messages[0])) is not None:
             return f"[{', '.join(writer.step_call(message) for message in messages)}]"
         case Asked(key, title, answers, due=None) if (types := flow.answers_named(answers)) is not None:
             told = {name: value for name, value in _options(event).items() if value not in (None, (), {})}

@@ -21,7 +21,7 @@ from mainspring.engine.recording.redecision import decided
 from mainspring.engine.recording.walk import Moment, beside_input
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import told
-from mainspring.flows.flow import Flow
+from mainspring.flows.flow import flow_of
 from mainspring.purity.guarding import guarded, with_method
 
 _STYLES: Final = ("mainspring.core.", "mainspring.styles.", "mainspring.flows.")
@@ -138,11 +138,12 @@ def _evolved(workflow: Workflow[Any, Any, Any], moment: Moment) -> tuple[Evolved
 
 def _traced_step(workflow: Workflow[Any, Any, Any], trace: Trace) -> Callable[..., Any]:
     """Return a decide that is traced; of a flow only what it does at this input, and not the way to it."""
-    if not isinstance(workflow, Flow):
+    flow = flow_of(workflow)
+    if flow is None:
         return _traced(workflow.decide_on, trace)
 
     def decide(asked: Any, state: Any) -> Any:
-        run = workflow.run_of(state)
+        run = flow.run_of(state)
         try:
             return trace.call(run.decide, asked)
         finally:

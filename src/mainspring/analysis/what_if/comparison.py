@@ -46,7 +46,7 @@ from mainspring.errors import (
     shown,
     told,
 )
-from mainspring.flows.flow import Flow
+from mainspring.flows.flow import Flow, flow_of
 from mainspring.port.records import EventRow, Ref, Snapshot
 from mainspring.purity.guarding import Watch
 
@@ -137,8 +137,9 @@ class Comparison(Walk):
                 self.close()
             except StopWalkError:
                 self._stopped = True
-        if self._last is not None and not self._stopped and isinstance(self.workflow, Flow):
-            self._tell_drift(self.workflow, self._last)
+        flow = flow_of(self.workflow)
+        if self._last is not None and not self._stopped and flow is not None:
+            self._tell_drift(flow, self._last)
 
     def _tell_drift(self, flow: Flow[Any, Any], version: int) -> None:
         """Tell once where a flow in flight would be suspended: at its next input, whichever that is."""

@@ -17,7 +17,7 @@ from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.stepping.open_tasks import still_open
 from mainspring.errors import CodecError, OperationError
-from mainspring.flows.flow import Flow
+from mainspring.flows.flow import flow_of
 from mainspring.port.records import ENDED, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref, Snapshot, Unit
 from mainspring.port.store import Store
 
@@ -93,13 +93,14 @@ async def examine(store: Store, loaded: Loaded, entry: WorkflowEntry) -> Migrati
     _check_waiting(ref, entry, {row.type for row in waiting if not _takes(entry, row)} | _unanswerable(entry, rows))
     # Behind a snapshot it would no longer show which part of a branched stream counts.
     # And a flow's state is its journal: there is no shorter one.
-    whole = _branched(rows) or isinstance(entry.workflow, Flow)
+    whole = _branched(rows) or flow_of(entry.workflow) is not None
     return Migration(row, entry, state, None if whole else snapshot)
 
 
 def _check_drift(entry: WorkflowEntry, state: Any) -> None:
     """A flow goes on where the code of the new version does what is recorded; another one would be suspended."""
-    drift = entry.workflow.drift_of(state) if isinstance(entry.workflow, Flow) else None
+    flow = flow_of(entry.workflow)
+    drift = None if flow is None else flow.drift_of(state)
     if drift is not None:
         raise OperationError(
             entry.name,

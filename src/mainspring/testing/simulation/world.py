@@ -184,7 +184,9 @@ class World:
 
     # ---- looking
 
-    def instance(self, workflow: type[Workflow[In, State, Out, Result]], id: str) -> Instance[State, Result]:
+    def instance(
+        self, workflow: type[Workflow[In, State, Out, Result]] | Workflow[In, State, Out, Result], id: str
+    ) -> Instance[State, Result]:
         """Return a handle on one instance, as `app.instance` does."""
         return self.app.instance(workflow, id)
 
