@@ -371,7 +371,7 @@ class _Reader:
         first = node.args[0] if node.args else None
         timed = self._asyncio(node)
         if isinstance(word, Step):
-            self._ask_step(word, node, found, many=many)
+            self._ask_step(cast("Step[Any, Any]", word), node, found, many=many)
         elif (flow := flow_of(word)) is not None:
             found.outputs.append(Output("StartChild", type_of(flow.takes).name, place=self._place(node)))
             kinds = [cls for cls in results_of(class_of_value(flow)) if cls is not type(None)]
