@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mainspring import Mainspring
-from mainspring.errors import OperationError, WiringError
+from mainspring import Began, Complete, InitiatedBy, Mainspring, Sent
+from mainspring.errors import DriftError, OperationError, UndeclaredInputError, WiringError
 from mainspring.flows import Flow, Undo, ask, each, publish, receive, stage
 from mainspring.flows.flow import make_flow
 from mainspring.sealing import Encrypted, StaticKeys
-from mainspring.testing import HistoryChanged, World, replay_histories, save_histories, simulate
+from mainspring.testing import HistoryChanged, World, given, replay_histories, save_histories, simulate
 from tests.edges.web.support import served as http
 from tests.engine import computing_steps, flow_orders
 from tests.engine.flow_orders import (
@@ -27,6 +27,7 @@ from tests.engine.flow_orders import (
     Bundle,
     Bundler,
     ByHand,
+    Charge,
     Choose,
     ConfirmByHand,
     Confirmed,
@@ -303,10 +304,12 @@ def test_who_may_not_answer_a_task_is_refused_and_a_claim_is_kept(style: Style) 
 # ---- another version of the code
 
 
-def changed(function: Callable[..., Any], version: int = 1, drift: str = "refuse") -> Flow[Any, Any]:
+def changed(
+    function: Callable[..., Any], version: int = 1, drift: str = "refuse", steps: tuple[Any, ...] = ()
+) -> Flow[Any, Any]:
     """Return another flow in the place of the one that there is."""
-    given = dict.fromkeys(("steps", "stages", "receives", "sends"), ())
-    return make_flow(function, "fulfil", id="order_id", version=version, drift=drift, deadline=None, **given)
+    declared: dict[str, Any] = {"steps": steps, "stages": (), "receives": (), "sends": ()}
+    return make_flow(function, "fulfil", id="order_id", version=version, drift=drift, deadline=None, **declared)
 
 
 async def as_it_is(order: PlaceOrder) -> Receipt:
@@ -343,6 +346,34 @@ async def packing_first(order: PlaceOrder) -> Receipt:
     await ask("Release?", Release, role="lead")
     parts = await each(pack(order.order_id, part) for part in range(order.parts))
     return Receipt(order.order_id, charged.id, len(parts))
+
+
+async def without_charge(order: PlaceOrder) -> Receipt:
+    await receive(Confirmed)
+    return Receipt(order.order_id, "none", 0)
+
+
+CALLED = (Began(), InitiatedBy(PlaceOrder("o-1")), Sent(charge.command_of("o-1", 500)))
+
+
+def test_an_answer_to_a_step_that_the_code_has_no_more_says_to_name_it() -> None:
+    flow = changed(without_charge, drift="adopt")
+    answered = given(flow, *CALLED).when(charge.returned(Charge("c-1")))
+    answered.then_raises(
+        UndeclaredInputError, match="@app.flow(steps=(charge,)) as long as instances may have called it"
+    )
+
+
+def test_an_adopting_flow_passes_over_what_it_does_not_ask_for_any_more() -> None:
+    flow = changed(without_charge, drift="adopt", steps=(charge,))
+    given(flow, *CALLED).when(charge.returned(Charge("c-1"))).then()
+    given(flow, *CALLED).when(Confirmed("o-1")).then(Complete(Receipt("o-1", "none", 0)))
+
+
+def test_a_flow_that_refuses_drift_names_both_sides() -> None:
+    flow = changed(without_charge, steps=(charge,))
+    answered = given(flow, *CALLED).when(charge.returned(Charge("c-1")))
+    answered.then_raises(DriftError, match="recorded, and no longer asked for: charge(order_id='o-1', cents=500)")
 
 
 def two_versions(second: Flow[Any, Any]) -> Mainspring:

@@ -124,8 +124,12 @@ class UndeclaredInputError(StepError):
     """The message's type is not among the workflow's inputs."""
 
     def __init__(self, workflow: str, message: object, state: object, declared: Any) -> None:
-        problem = f"does not take {type(message).__name__}: its inputs are {names(declared)}."
-        fix = f"Add {type(message).__name__} to the first type parameter of {workflow}."
+        name = type(message).__name__
+        problem = f"does not take {name}: its inputs are {names(declared)}."
+        step, dot, _ = name.partition(".")  # no class statement makes such a name: it answers a step of a flow
+        fix = f"Add {name} to the first type parameter of {workflow}."
+        if dot:
+            fix = f"Name the step in @app.flow(steps=({step},)) as long as instances may have called it."
         super().__init__(workflow, problem, fix, message, state)
 
 
