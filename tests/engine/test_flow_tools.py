@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from mainspring import Began, Complete, InitiatedBy, Mainspring, Sent
-from mainspring.errors import DriftError, OperationError, UndeclaredInputError, WiringError
+from mainspring.errors import DriftError, OperationError, SettingError, UndeclaredInputError, WiringError
 from mainspring.flows import Flow, Undo, ask, each, publish, receive, stage
 from mainspring.flows.flow import make_flow
 from mainspring.sealing import Encrypted, StaticKeys
@@ -756,6 +756,36 @@ def test_a_version_that_would_drift_is_refused_and_the_line_is_named(url: str) -
         OperationError, match=r"(?s)cannot migrate to version 2.*pack.*in packing_first.*drift=\"adopt\""
     ):
         migrated(url, changed(packing_first, 2))
+
+
+# ---- what is said of it
+
+
+def test_a_flow_is_found_by_its_attributes_and_kept_as_long_as_it_says() -> None:
+    app = Mainspring("memory://")
+
+    @app.flow(attributes=lambda question: {"cents": question.cents}, retention=timedelta(days=30), again="refuse")
+    async def asked(question: Price) -> None:
+        await receive(Confirmed)
+
+    async def body() -> None:
+        async with simulate(app) as simulated:
+            await simulated.send(Price("p-1", 3))
+            await simulated.send(Price("p-2", 4))
+            (found,) = await app.instances(attributes={"cents": 4})
+            assert found.id == "p-2"
+            assert await app.instance(asked, "p-2").attributes() == {"cents": 4}
+
+    run(body)
+    assert (asked.retention, asked.again) == (timedelta(days=30), "refuse")
+
+
+def test_an_option_that_a_flow_has_not_is_refused_with_its_reason() -> None:
+    app = Mainspring("memory://")
+    with pytest.raises(SettingError, match="The state of a flow is its history"):
+        app.flow(history="state")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportUnknownMemberType]
+    with pytest.raises(SettingError, match="A flow has no such option"):
+        app.flow(speed=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportUnknownMemberType]
 
 
 # ---- steps in processes

@@ -186,7 +186,8 @@ class Mainspring:
         they began with, where several versions are registered. `drift` says what becomes of instances whose code was
         changed all the same: "refuse", they are suspended; "adopt", they go on as far as it fits. What its code sends,
         receives and calls its stages is read from it; `sends`, `receives`, `steps` and `stages` declare what cannot be
-        seen.
+        seen. `attributes`, a function of what it began with, says by what its instances are found. The rest is what a
+        class statement says of other workflows: `retention`, `deadline`, `expected_within`, `again` …
         """
         return add_flow(self._internals, function, options)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from datetime import datetime, timedelta
 from importlib import import_module
 from types import UnionType
-from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, get_args, overload
+from typing import Any, Final, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, get_args, overload
 
 from mainspring.app.internals import Internals
 from mainspring.core.messages import Message
+from mainspring.core.workflow import Again, LateEvents, Mode
 from mainspring.engine.handlers.handler import Apart, Context
 from mainspring.engine.handlers.policies.breaker import Breaker
 from mainspring.engine.handlers.policies.limits import RateLimit
@@ -55,6 +56,13 @@ class FlowOptions(TypedDict, total=False):
     version: int
     drift: Drift
     deadline: timedelta | None
+    expected_within: timedelta | None
+    retention: timedelta | None
+    steps_per_hour: int | None
+    again: Again
+    late_events: LateEvents
+    mode: Mode | Mapping[type[Any], Mode]
+    attributes: Callable[[Any], Mapping[str, str | int | float | bool | datetime]]
     retry: Retry | None
     receives: Types
     sends: Types
@@ -110,8 +118,17 @@ def add_step(
     return decorate if function is None else decorate(function)
 
 
+_UNKNOWN: Final = {
+    "history": "The state of a flow is its history: it is kept, and again(…) begins it anew.",
+    "snapshot_every": "The state of a flow is its history: there is nothing shorter to store.",
+}
+
+
 def add_flow(internals: Internals, function: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
     """Make a flow of an async function, and register it."""
+    for option, value in options.items():
+        if option not in FlowOptions.__annotations__:
+            raise SettingError(option, value, _UNKNOWN.get(option, "A flow has no such option."))
     given: dict[str, Any] = {
         "id": None,
         "version": 1,

@@ -35,6 +35,8 @@ Id: TypeAlias = str | Callable[[Any], str | None] | None
 ENTRIES_MOST: Final = 100_000
 """Of a journal. A flow that goes on for longer begins again, with `again(…)`."""
 STAGE: Final = "Running"
+OPTIONS: Final = ("again", "expected_within", "late_events", "mode", "retention", "steps_per_hour")
+"""What a decorator says of a flow that a class statement says of other workflows."""
 
 _OF_THE_ENGINE: Final = (SendFailed, ChildCompleted, ChildFailed, DeadlinePassed, TimerDue)
 
@@ -183,8 +185,6 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         sent: Any = getattr(decision, "message", None)
         if isinstance(message, SendFailed):
             return isinstance(decision, Send) and type_of(_class_of(sent)).name == message.type
-        if isinstance(decision, FanOut):
-            return type(message) is decision.into
         step = self.step_of(_class_of(sent))
         if step is None:
             return isinstance(decision, StartChild)
@@ -316,9 +316,23 @@ def make_flow(function: Callable[..., Any], name: str | None, **given: Any) -> F
             "_id": _checked_id(title, takes, given["id"]),
             "_declared_by": given,
             "_stages": {STAGE: running},
+            **{option: given[option] for option in OPTIONS if option in given},
+            **_attributes_by(given.get("attributes")),
         },
     )
     return cls()
+
+
+def _attributes_by(given: Callable[[Any], Any] | None) -> dict[str, Any]:
+    """Return the method that says by what a flow's instances are found, where its decorator has a function for it."""
+    if given is None:
+        return {}
+
+    def attributes(_: Any, state: Journal, /) -> Any:
+        argument = state.argument
+        return {} if argument is None else given(argument)
+
+    return {"attributes": attributes}
 
 
 def settle(cls: Any) -> tuple[Any, Any, Any, Any]:

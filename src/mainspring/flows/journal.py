@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from mainspring.core.events import Asked, Occurrence, TaskClosed
+from mainspring.core.events import Asked, Became, InitiatedBy, Occurrence, TaskClosed
 
 Entry = Occurrence[Any]
 
@@ -44,6 +44,18 @@ class Journal:
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
         return [] if self.log is None else self.log.entries[: self.recorded]
+
+    @property
+    def argument(self) -> Any:
+        """What the code began with; None before it has begun."""
+        entries = [] if self.log is None else self.log.entries
+        for place in range(self.recorded):
+            event = entries[place].event
+            if isinstance(event, InitiatedBy):
+                return event.message
+            if isinstance(event, Became):
+                return event.state.argument
+        return None
 
     def appended(self, entry: Entry) -> Self:
         """Return the journal with one entry more."""
