@@ -1,5 +1,6 @@
-"""The factory of apps, for each store in turn."""
+"""The factory of apps, for each store in turn; orders by a flow and by hand, on a database."""
 
+from tests.engine.flow_twins import cli, filled, url
 from tests.support.apps import make_app
 
-__all__ = ["make_app"]
+__all__ = ["cli", "filled", "make_app", "url"]

@@ -132,10 +132,10 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         return result.carried if isinstance(result, Result) else result
 
     def meaning_of(self, word: Any, state: Journal, /) -> Any:
-        return scenario_words.meaning_of(self, word, state)
+        return scenario_words.meaning_of(cast("Code", self), word, state)
 
     def word_for(self, decision: Any, /) -> Any:
-        return scenario_words.word_for(self, decision)
+        return scenario_words.word_for(cast("Code", self), decision)
 
     def state_named(self, word: Any, state: Journal, /) -> Any:
         return state if word == type_of(type(state)).name else word

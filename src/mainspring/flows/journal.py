@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from mainspring.core.events import Asked, Became, InitiatedBy, Occurrence, TaskClosed
 
@@ -50,10 +50,11 @@ class Journal:
         """What the code began with; None before it has begun."""
         entries = [] if self.log is None else self.log.entries
         for place in range(self.recorded):
-            event = entries[place].event
-            if isinstance(event, InitiatedBy):
+            event: Any = entries[place].event
+            kind = cast("type[Any]", type(event))
+            if kind is InitiatedBy:
                 return event.message
-            if isinstance(event, Became):
+            if kind is Became:
                 return event.state.argument
         return None
 

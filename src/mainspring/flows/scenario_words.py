@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -11,11 +11,9 @@ from mainspring.core.decisions import Compensate, Complete, Fail, FanOut, Send
 from mainspring.core.events import Became, FannedOut
 from mainspring.errors import shown
 from mainspring.flows.calls import Call, Result, fan_out
+from mainspring.flows.code import Code
 from mainspring.flows.ends import Failure, StepFailed, Undo, reason_of
 from mainspring.flows.journal import Journal
-
-if TYPE_CHECKING:
-    from mainspring.flows.flow import Flow
 
 
 class step(Struct, frozen=True):  # noqa: N801  as tests read it, in what differs
@@ -48,7 +46,7 @@ class each(Struct, frozen=True):  # noqa: N801  as above
         return shown(list(self.messages), 400)
 
 
-def meaning_of(flow: Flow[Any, Any], word: Any, state: Journal) -> Any:
+def meaning_of(flow: Code, word: Any, state: Journal) -> Any:
     """Return the decision that a word of a test stands for; anything else is what it is."""
     if isinstance(word, Call):
         call = cast("Call[Any]", word)
@@ -74,7 +72,7 @@ def meaning_of(flow: Flow[Any, Any], word: Any, state: Journal) -> Any:
             return word
 
 
-def word_for(flow: Flow[Any, Any], decision: Any) -> Any:
+def word_for(flow: Code, decision: Any) -> Any:
     """Return the word of a test for a decision: that of the code, where it has one."""
     if isinstance(decision, Send):
         sent = cast("Send[Any]", decision)
@@ -84,7 +82,8 @@ def word_for(flow: Flow[Any, Any], decision: Any) -> Any:
         is_each = bool(parts.messages) and flow.step_of(_type_of(parts.messages[0])) is not None
         return each(tuple(parts.messages), parts.into, parts.key) if is_each else parts
     if isinstance(decision, Complete):
-        return Complete(flow.result_of(cast("Any", decision).result))
+        done: Any = cast("Any", decision).result
+        return Complete(done.carried if isinstance(done, Result) else done)
     return decision
 
 
@@ -92,7 +91,7 @@ def _type_of(value: object) -> type[Any]:
     return type(value)
 
 
-def _each(flow: Flow[Any, Any], calls: Sequence[Call[Any]], state: Journal) -> Any:
+def _each(flow: Code, calls: Sequence[Call[Any]], state: Journal) -> Any:
     """Return the decision of `each(…)`: the first of a step's, or the next one after those that were made."""
     for call in calls:
         call.use()

@@ -128,12 +128,12 @@ def test_loops_lead_back_and_out() -> None:
 async def together(start: Start) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(work(start.id))
-        group.create_task(asyncio.sleep(5))
+        group.create_task(asyncio.sleep(5))  # a timer of the flow
     stage("grouped")
     await asyncio.gather(work(start.id), call(Told(start.id), GoOn))
     stage("gathered")
     first = asyncio.create_task(work(start.id))
-    await race(receive(Stop), asyncio.sleep(60))
+    await race(receive(Stop), asyncio.sleep(60))  # as above
     stage("raced")
     await first
     await each(work(start.id) for _ in range(3))

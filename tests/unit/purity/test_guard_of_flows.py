@@ -41,7 +41,7 @@ async def busy(start: Start) -> list[int]:
     numbers = rng()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(work(start.id, number)) for number in range(2)]
-        group.create_task(asyncio.sleep(5))
+        group.create_task(asyncio.sleep(5))  # a timer of the flow
     await asyncio.wait_for(receive(GoOn), 10)
     first: asyncio.Queue[int] = asyncio.Queue()
     await first.put(numbers.randrange(6))

@@ -67,9 +67,9 @@ async def both(start: Start) -> list[int]:
 @app.flow
 async def twice(start: Start) -> None:
     await each([double(start.id, 1)])
-    await asyncio.sleep(5)
+    await asyncio.sleep(5)  # a timer of the flow
     await each([double(start.id, 2)])
-    await asyncio.sleep(5)
+    await asyncio.sleep(5)  # as above
     await receive(GoOn)
     raise Failure("never goes on")
 

@@ -60,7 +60,7 @@ async def thorough(start: Start) -> int:
         total += await queue.get()
     total += sum(await each(fetch(start.id, part) for part in start.parts))
     total += await patiently(start.id)
-    await asyncio.sleep(rng().randrange(5))
+    await asyncio.sleep(rng().randrange(5))  # a timer of the flow
     assert now()
     assert uuid()
     return total

@@ -39,7 +39,7 @@ def note(id: str, what: str) -> None: ...
 async def impure(start: Start) -> None:
     await note(start.id, datetime.now(UTC).isoformat())
     await note(start.id, str(random.random()))
-    time.sleep(0)
+    time.sleep(0)  # planted
     for tag in start.tags:
         await note(start.id, tag)
     await asyncio.to_thread(print, "hello")
