@@ -9,12 +9,13 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.errors import SettingError, WiringError
-from mainspring.flows import receive
+from mainspring.flows import Flow, receive
 from mainspring.testing import simulate
 from tests.engine import computing_steps
 from tests.engine.flow_orders import (
     Bundle,
     Bundler,
+    Choose,
     Confirmed,
     Price,
     Priced,
@@ -130,6 +131,44 @@ def test_a_reset_goes_back_to_where_a_command_was_unanswered_and_it_is_carried_o
             await released(simulated.app, style, "x-1")
             await simulated.settle()
             assert (await instance.row()).status == "completed"
+
+    run(body)
+
+
+mended = {"is": False}
+"""Whether the code of `fragile` was mended. A real one is deployed anew."""
+
+
+def fragile_app() -> tuple[Mainspring, Flow[Price, None]]:
+    app = Mainspring("memory://")
+
+    @app.flow
+    async def fragile(question: Price) -> None:
+        await receive(Choose)
+        if not mended["is"]:
+            raise ValueError("a mistake in the code")
+        await receive(Ship)
+
+    return app, fragile
+
+
+@pytest.mark.parametrize("operation", ["retry", "skip"])
+def test_an_input_that_failed_is_taken_again_or_passed_over(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, fragile = fragile_app()
+
+    async def body() -> None:
+        async with simulate(app) as simulated:
+            await simulated.send(Price("p-1", 3))
+            await simulated.send(Choose("p-1", 1))
+            await simulated.settle()
+            instance = simulated.instance(fragile, "p-1")
+            assert "a mistake in the code" in ((await instance.row()).error or "")
+            monkeypatch.setitem(mended, "is", True)
+            await (instance.retry() if operation == "retry" else instance.skip())
+            await simulated.settle()
+            assert (await instance.row()).status == "running"
+            recorded = [type(entry.event).__name__ for entry in await instance.stream()]
+            assert recorded[-1] == ("Received" if operation == "retry" else "Skipped")
 
     run(body)
 
