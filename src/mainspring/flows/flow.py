@@ -94,6 +94,15 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         raise NotImplementedError
 
     def decide_on(self, asked: Occurrence[Received[Any]], state: Journal, /) -> list[Decision[Any, Any]] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.decided(asked, state, Run.decide)
+
+    def decided(
+        self,
+        asked: Occurrence[Received[Any]],
+        state: Journal,
+        decide: Callable[[Run, Occurrence[Any]], list[Decision[Any, Any]]],
+    ) -> list[Decision[Any, Any]] | None:
+        """Return what is decided about an input. `decide` is called with the run that waits, and with the input."""
         if type(asked.event.message) is DeadlinePassed:
             return None
         if state.recorded > ENTRIES_MOST:
@@ -105,7 +114,7 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         if run is None:
             run = self.run_of(state)
         try:
-            decisions = run.decide(asked)
+            decisions = decide(run, asked)
         except BaseException:
             run.close()
             raise

@@ -142,14 +142,7 @@ def _traced_step(workflow: Workflow[Any, Any, Any], trace: Trace) -> Callable[..
     if flow is None:
         return _traced(workflow.decide_on, trace)
 
-    def decide(asked: Any, state: Any) -> Any:
-        run = flow.run_of(state)
-        try:
-            return trace.call(run.decide, asked)
-        finally:
-            run.close()
-
-    return decide
+    return lambda asked, state: flow.decided(asked, state, lambda run, now: trace.call(run.decide, now))
 
 
 def _traced(method: Callable[..., Any], trace: Trace) -> Callable[..., Any]:
