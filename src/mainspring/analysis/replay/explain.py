@@ -142,7 +142,10 @@ def _traced_step(workflow: Workflow[Any, Any, Any], trace: Trace) -> Callable[..
     if flow is None:
         return _traced(workflow.decide_on, trace)
 
-    return lambda asked, state: flow.decided(asked, state, lambda run, now: trace.call(run.decide, now))
+    def decide(asked: Any, state: Any) -> Any:
+        return flow.decided(asked, state, lambda run, now: trace.call(run.decide, now))
+
+    return decide
 
 
 def _traced(method: Callable[..., Any], trace: Trace) -> Callable[..., Any]:
