@@ -16,7 +16,7 @@ from tests.edges.web.support import served as http
 from tests.engine.flow_orders import (
     orders,
 )
-from tests.engine.flow_twins import Cli, Style, both, released, served, told
+from tests.engine.flow_twins import FLOW, Cli, Style, both, released, served, told
 from tests.support.running import run
 
 
@@ -173,6 +173,7 @@ def test_its_documentation_is_written(cli: Cli, tmp_path: Path, style: Style) ->
     assert f"`{style.second}`" in page
     assert "Could not be read" not in page
     assert "decides" in page
+    assert ("is kept until the code receives it" in page) == (style is FLOW)
 
 
 @both

@@ -19,6 +19,7 @@ from mainspring.core.story import duration
 from mainspring.core.workflow import SNAPSHOT_EVERY_EVENTS
 from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
+from mainspring.flows.flow import flow_of
 
 _DEFAULTS: Final = HandlerOptions()
 
@@ -115,7 +116,11 @@ def _settings(entry: WorkflowEntry) -> list[tuple[str, str]]:
     versions = ", ".join(str(each.version) for each in entry.versions)
     settings = [
         ("Version", versions if len(entry.versions) == 1 else f"{versions}; new instances begin under {entry.version}"),
-        ("A message without a case", unknown[definition.unknown_transition]),
+        (
+            ("A message that is not awaited", "is kept until the code receives it")
+            if flow_of(workflow) is not None
+            else ("A message without a case", unknown[definition.unknown_transition])
+        ),
         ("A second beginning", again[definition.again]),
     ]
     if definition.history == "state":
