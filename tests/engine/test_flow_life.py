@@ -15,6 +15,8 @@ from tests.engine import computing_steps
 from tests.engine.flow_orders import (
     Bundle,
     Bundler,
+    CardDeclined,
+    Charge,
     Choose,
     Confirmed,
     Price,
@@ -22,6 +24,7 @@ from tests.engine.flow_orders import (
     Receipt,
     Ship,
     Shipped,
+    charge,
     fulfil,
     orders,
     price,
@@ -131,6 +134,22 @@ def test_a_reset_goes_back_to_where_a_command_was_unanswered_and_it_is_carried_o
             await released(simulated.app, style, "x-1")
             await simulated.settle()
             assert (await instance.row()).status == "completed"
+
+    run(body)
+
+
+def test_steps_are_stubbed_by_what_they_return_raise_or_do() -> None:
+    async def body() -> None:
+        async with simulate(orders(), stubs={charge: Charge("stubbed")}) as simulated:
+            mine = await placed(simulated, FLOW, "o-1", until_stage="released")
+            assert (await mine.result()).charge == "stubbed"
+            simulated.stub(charge, CardDeclined("no funds"))
+            assert (await (await placed(simulated, FLOW, "o-2")).row()).error == "CardDeclined: no funds"
+            assert len(simulated.calls(charge)) == 2, "what is declared is not tried again"
+            simulated.stub(charge, [ConnectionError("down"), lambda order_id, cents: Charge(f"{order_id}/{cents}")])
+            await placed(simulated, FLOW, "o-3")
+            await simulated.advance(seconds=5)
+            assert simulated.calls(charge)[-1].outcome == charge.returned(Charge("o-3/500"))
 
     run(body)
 

@@ -168,13 +168,13 @@ def handler_of(step: Step[..., Any]) -> Callable[..., Any]:
         try:
             return done(await function(**arguments(command, context)))
         except step.raises as error:
-            raise _final(error) from error
+            raise as_final(error) from error
 
     def handle_plain(command: Any, context: Any) -> Any:
         try:
             return done(function(**arguments(command, context)))
         except step.raises as error:
-            raise _final(error) from error
+            raise as_final(error) from error
 
     handle: Any = handle_async if step.is_async else handle_plain
     functools.update_wrapper(handle, function, updated=())
@@ -198,7 +198,7 @@ class _InProcess:
         try:
             return step.plain(**arguments)
         except step.raises as error:
-            raise _final(error) from error
+            raise as_final(error) from error
 
 
 def _problem_apart(step: Step[..., Any]) -> str | None:
@@ -213,7 +213,7 @@ def _problem_apart(step: Step[..., Any]) -> str | None:
     return None
 
 
-def _final(error: Exception) -> Exception:
+def as_final(error: Exception) -> Exception:
     """Return what says that an error is an answer, and no reason to try again: a flow may catch it by its type."""
     if isinstance(error, DoNotRetryError | RetryLaterError):
         return error

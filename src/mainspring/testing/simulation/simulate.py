@@ -17,6 +17,7 @@ from mainspring.core.story import Entry
 from mainspring.core.workflow import State, Workflow
 from mainspring.engine.registry import Registry
 from mainspring.errors import SettingError
+from mainspring.flows.calls import Step
 from mainspring.testing.envelopes import EPOCH
 from mainspring.testing.simulation.chronicle import Call, Chronicle
 from mainspring.testing.simulation.gate import Gate
@@ -40,7 +41,7 @@ class Simulation:
         app: Mainspring,
         seed: int,
         start: datetime,
-        stubs: Mapping[type[Any], Any],
+        stubs: Mapping[Any, Any],
         resources: Mapping[str, Any],
         patience: timedelta,
     ) -> None:
@@ -138,11 +139,15 @@ class BlockingWorld(Blocking):
             self, workflow: type[Workflow[Any, State, Any, R]] | Workflow[Any, State, Any, R], id: str
         ) -> BlockingInstance[State, R]: ...
         def stub(
-            self, cls: type[R], outcome: Callable[[R], Any] | object = None, *, takes: timedelta = ...
+            self,
+            cls: type[R] | Step[..., Any],
+            outcome: Callable[[R], Any] | object = None,
+            *,
+            takes: timedelta = ...,
         ) -> None: ...
         def streams(self) -> dict[str, list[Entry]]: ...
         def timers(self) -> list[Timer]: ...
-        def calls(self, cls: type[Any]) -> list[Call]: ...
+        def calls(self, cls: type[Any] | Step[..., Any]) -> list[Call]: ...
         def told(self) -> str: ...
 
         send = receives(World.send)
@@ -159,7 +164,7 @@ def simulate(
     *,
     seed: int = 0,
     start: datetime = EPOCH,
-    stubs: Mapping[type[Any], Any] | None = None,
+    stubs: Mapping[Any, Any] | None = None,
     resources: Mapping[str, Any] | None = None,
     patience: timedelta = PATIENCE,
 ) -> Simulation:

@@ -11,9 +11,11 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mainspring.app.flows import as_final
 from mainspring.engine.handlers.handler import Context, Handler, HandlerOptions
 from mainspring.engine.registry import Registry
 from mainspring.errors import SettingError, SimulationError
+from mainspring.flows.calls import Step
 from mainspring.testing.simulation.chronicle import Call, Chronicle
 from mainspring.testing.simulation.gate import Gate
 from mainspring.testing.simulation.machine import SimulatedClock, SimulatedRuntime
@@ -24,6 +26,39 @@ class Stub(Struct, frozen=True):
 
     outcome: Any
     takes: timedelta = timedelta(0)
+
+
+def of_step(cls: Any, outcome: Any) -> tuple[type[Any], Any]:
+    """Return for a step the type of its commands, and what their handler does where the step would do that.
+
+    For a message type both are returned as they are.
+
+    >>> of_step(int, 3)
+    (<class 'int'>, 3)
+    """
+    if not isinstance(cls, Step):
+        return cls, outcome
+    step = cast("Step[..., Any]", cls)
+    if isinstance(outcome, list):
+        return step.command, [_done(step, each) for each in cast("list[Any]", outcome)]
+    return step.command, _done(step, outcome)
+
+
+def _done(step: Step[..., Any], outcome: Any) -> Any:
+    if _is_exception(outcome):
+        error = outcome() if isinstance(outcome, type) else outcome
+        return as_final(error) if isinstance(error, step.raises) else error
+    if not inspect.isroutine(outcome):
+        return outcome if type(outcome) is step.done else step.done(outcome)
+
+    async def call(message: Any) -> Any:
+        try:
+            result = cast("Any", outcome)(**step.arguments_of(message))
+            return step.done(await result if inspect.isawaitable(result) else result)
+        except step.raises as error:
+            raise as_final(error) from error
+
+    return call
 
 
 class Stubs:
@@ -42,6 +77,7 @@ class Stubs:
 
     def install(self, stubs: Mapping[type[Any], Any]) -> None:
         """Replace the handlers. Types without a handler get one, which is only the stub."""
+        stubs = dict(of_step(cls, outcome) for cls, outcome in stubs.items())
         for cls, outcome in stubs.items():
             self._stubs[cls] = Stub(outcome)
         handlers, subscribers = self._own

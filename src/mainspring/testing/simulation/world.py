@@ -23,10 +23,11 @@ from mainspring.core.workflow import State, Workflow
 from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import SettingError, SimulationError
+from mainspring.flows.calls import Step
 from mainspring.testing.simulation.chronicle import Call, Chronicle
 from mainspring.testing.simulation.gate import Gate
 from mainspring.testing.simulation.machine import SimulatedClock, SimulatedRuntime, SimulatedStore, until_idle
-from mainspring.testing.simulation.stubs import Stub, Stubs
+from mainspring.testing.simulation.stubs import Stub, Stubs, of_step
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -121,14 +122,22 @@ class World:
         if task.done():
             task.result()
 
-    def stub(self, cls: type[R], outcome: Callable[[R], Any] | object = None, *, takes: timedelta = NO_TIME) -> None:
-        """Have messages of a type carried out by a stub from now on.
+    def stub(
+        self,
+        cls: type[R] | Step[..., Any],
+        outcome: Callable[[R], Any] | object = None,
+        *,
+        takes: timedelta = NO_TIME,
+    ) -> None:
+        """Have messages of a type, or calls of a flow's step, carried out by a stub from now on.
 
         `outcome` is what the handler is to return: a message, several in a tuple, or None. It may also be an exception
         to raise, a function of the message (and the context), or a list of all these by attempt, whose last one stays.
-        `takes` is how long each attempt takes, in virtual time.
+        `takes` is how long each attempt takes, in virtual time. Of a step it is what the step is to return, or a
+        function of its arguments.
         """
-        self._stubs.put(cls, Stub(outcome, takes))
+        command, does = of_step(cls, outcome)
+        self._stubs.put(command, Stub(does, takes))
 
     # ---- time
 
@@ -202,9 +211,9 @@ class World:
             for c in self._store.waiting_timers()
         ]
 
-    def calls(self, cls: type[Any]) -> list[Call]:
-        """Return the calls of handlers with messages of a type: each attempt, with its outcome."""
-        return list(self._chronicle.calls(cls))
+    def calls(self, cls: type[Any] | Step[..., Any]) -> list[Call]:
+        """Return the calls of handlers with messages of a type, or of a step: each attempt, with its outcome."""
+        return list(self._chronicle.calls(of_step(cls, None)[0]))
 
     def told(self) -> str:
         """Return the story of all that happened, in order: inputs, decisions, calls, retries, dead letters."""
