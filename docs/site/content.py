@@ -106,6 +106,7 @@ ROUTES: Final[dict[Holding, str]] = {
         GET /api/streams/{workflow}/{id}
         GET /api/states/{workflow}/{id}
         GET /api/waiting/{workflow}/{id}
+        GET /api/waits-at/{workflow}/{id}
         GET /api/timers
         GET /api/moments/{workflow}/{id}
         GET /api/explanations/{workflow}/{id}

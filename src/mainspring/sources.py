@@ -12,7 +12,7 @@ import linecache
 import sys
 import textwrap
 from functools import lru_cache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 CLASSES_KEPT: Final = 200
@@ -65,6 +65,21 @@ def text_at(file: str, node: ast.expr | ast.pattern, offset: int) -> str:
         if written:
             return written
     return ast.unparse(node)
+
+
+def line_text(code: CodeType, line: int, names: dict[str, Any]) -> str:
+    """Return a line of a function's file, without its indentation; empty if there is no source."""
+    return linecache.getline(code.co_filename, line, names).strip()
+
+
+def code_text(code: CodeType, names: dict[str, Any]) -> str:
+    """Return the source of a function from its first line on, by its code and its globals; empty if there is none.
+
+    >>> code_text(line_text.__code__, globals()).splitlines()[0]
+    'def line_text(code: CodeType, line: int, names: dict[str, Any]) -> str:'
+    """
+    lines = linecache.getlines(code.co_filename, names)[code.co_firstlineno - 1 :]
+    return "".join(inspect.getblock(lines)) if lines else ""
 
 
 # ---- a class

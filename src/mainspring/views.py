@@ -36,6 +36,8 @@ __all__ = [
     "EventInfo",
     "Form",
     "FormField",
+    "Frame",
+    "FunctionText",
     "InstanceInfo",
     "Kept",
     "Lag",
@@ -58,9 +60,12 @@ __all__ = [
     "Task",
     "TaskOutcome",
     "Terminated",
+    "Variable",
     "Waiting",
+    "WaitingCode",
     "WaitingInput",
     "WaitingOutput",
+    "WaitsAt",
 ]
 
 Status: TypeAlias = Literal["running", "suspended", "compensating", "completed", "failed", "cancelled", "terminated"]
@@ -188,6 +193,80 @@ class Waiting(Struct, frozen=True):
         list[str],
         Meta(description="Why some of these wait: what they wait for is paused or away, or no worker can read them."),
     ]
+
+
+class Variable(Struct, frozen=True):
+    """A local variable. `value` is what it holds, shortened; None where only types may be seen."""
+
+    name: str
+    type: str
+    value: str | None
+
+
+class Frame(Struct, frozen=True):
+    """A call of an author's function that has not returned: the line that it is at, and its local variables.
+
+    >>> str(Frame("shop.py", 12, "fulfil", "await receive(Paid)", ()))
+    'shop.py:12 in fulfil'
+    """
+
+    file: str
+    line: int
+    function: str
+    text: Annotated[str, Meta(description="The line itself.")]
+    variables: tuple[Variable, ...]
+    more: Annotated[int, Meta(description="How many more variables it has.")] = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+class WaitingCode(Struct, frozen=True):
+    """A task of asyncio that waits, in words what for, and its calls, the innermost first.
+
+    `position` is that of what was asked for, `due` when a timer lets it go on, `times_out` when one ends the wait.
+    """
+
+    task: Annotated[str, Meta(examples=["fulfil"])]
+    awaits: Annotated[str, Meta(examples=["the step charge", "a message Confirmed"])]
+    kind: Literal["step", "command", "child", "fan-out", "task", "message", "timer", "code"]
+    frames: tuple[Frame, ...]
+    position: int | None = None
+    due: datetime | None = None
+    times_out: datetime | None = None
+    more: Annotated[int, Meta(description="How many more calls lie between the first and the others.")] = 0
+
+
+class FunctionText(Struct, frozen=True):
+    """The source of a function in which code waits; `line` is that of its first line."""
+
+    file: str
+    function: str
+    line: int
+    text: str
+
+
+class WaitsAt(Struct, frozen=True):
+    """At which lines a flow waited behind a position, the flow's own task first, and the functions they are in.
+
+    `ended`: it had ended by then. `problem` says why it cannot be told, as where today's code has drifted.
+
+    >>> WaitsAt(4, is_flow=False).first is None
+    True
+    """
+
+    position: int
+    is_flow: Annotated[bool, Meta(description="False of any other workflow: none of its code waits.")] = True
+    ended: bool = False
+    waiting: tuple[WaitingCode, ...] = ()
+    more: Annotated[int, Meta(description="How many more tasks wait.")] = 0
+    functions: tuple[FunctionText, ...] = ()
+    problem: str | None = None
+
+    @property
+    def first(self) -> Frame | None:
+        """The innermost call of the flow's own task."""
+        return next((code.frames[0] for code in self.waiting if code.frames), None)
 
 
 class Attempt(Struct, frozen=True):

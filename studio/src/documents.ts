@@ -647,6 +647,13 @@ export interface StuckFound {
   found: number;
   looked_at: number;
   held_back: string[];
+  lines: StuckLine[];
+}
+
+export interface StuckLine {
+  line: string;
+  text: string;
+  instances: string[];
 }
 
 export interface Subject {

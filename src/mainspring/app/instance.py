@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
 from mainspring.app.internals import Internals
 from mainspring.app.viewing import attempt_view, decoded, input_view, instance_view, output_view
+from mainspring.app.waiting import waits_at
 from mainspring.core.execution import LogLine, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
@@ -37,7 +38,7 @@ from mainspring.port.attempts import ATTEMPTS_OF_INSTANCE
 from mainspring.port.attributes import Value
 from mainspring.port.records import EventRow, InstanceRow, Ref
 from mainspring.port.store import Store
-from mainspring.views import Attempt, InstanceInfo, WaitingInput, WaitingOutput
+from mainspring.views import Attempt, InstanceInfo, WaitingInput, WaitingOutput, WaitsAt
 
 State = TypeVar("State")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -180,6 +181,19 @@ class Instance(Generic[State, Result_co]):
         """Return the inputs that wait in the inbox."""
         read = decoded(self._internals.registry.codec)
         return [input_view(row, read) for row in await self._internals.engine.store.inbox(self._ref, WAITING_INPUTS)]
+
+    async def waits_at(self, at: int | None = None) -> WaitsAt:
+        """Return at which lines of its code a flow waits, with the calls and variables; or behind a position.
+
+        The code is run once more on what is recorded. What keeps that from being told is told in `problem`.
+        """
+        engine = self._internals.engine
+        loaded = (await engine.store.load([self._ref], 0))[0]
+        if loaded is None:
+            raise NoSuchInstanceError(str(self._ref))
+        _refuse_purged(loaded.row)
+        place = None if at is None else max(1, checked_place(at))
+        return await waits_at(engine.store, engine.registry, loaded, place)
 
     async def outputs(self, *, timers: bool = False) -> list[WaitingOutput]:
         """Return what is recorded and not carried out yet: timers, or all but timers."""

@@ -17,7 +17,9 @@ from mainspring.app.commands import command
 from mainspring.app.internals import internals_of
 from mainspring.app.states import State, checked_version, entry_of, state_at
 from mainspring.app.viewing import direction_of, event_view, input_view, instance_view, kind_of, output_view
+from mainspring.app.waiting import is_kept, waits_at
 from mainspring.cli.failures import REFUSED, MisuseError
+from mainspring.cli.lines import write_lines_of_code
 from mainspring.cli.loading import connected, find, ref_of
 from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import clock, counted, distance, text_of, visible, write_json, write_table
@@ -29,7 +31,7 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
 from mainspring.port.records import DeadLetter, EventRow, InstanceRow, Loaded, Ref
 from mainspring.port.tasks import TaskRow
-from mainspring.views import Waiting, WaitingOutput
+from mainspring.views import Waiting, WaitingOutput, WaitsAt
 
 STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
@@ -55,7 +57,7 @@ NO_EVENTS = "no events: its first input was not taken, and a stream begins with 
 @json_option
 @connected
 async def show(app: Mainspring, identity: str, at: int | None, last: int | None, as_json: bool) -> None:
-    """Show an instance: its stream, its state, and what it waits for.
+    """Show an instance: its stream, its state, and what it waits for; of a flow the lines at which its code waits.
 
     ID is Workflow/id; the id alone will do if only one workflow has it.
     """
@@ -68,14 +70,17 @@ async def show(app: Mainspring, identity: str, at: int | None, last: int | None,
     state = await state_at(app, loaded, at)
     nothing = Waiting([], [], [], [], 0, [], [])
     waiting, tasks = (nothing, ()) if at is not None else await _waiting(app, loaded.row)
+    lines = await waits_at(store, internals_of(app).registry, loaded, at) if is_kept(loaded) else None
     if as_json:
-        write_json(_document(loaded.row, rows, state, waiting))
+        write_json(_document(loaded.row, rows, state, waiting, lines))
         return
     _write_head(loaded.row, end)
     write_stream(ref, entry, rows)
-    if loaded.snapshot is not None and loaded.snapshot.is_all:
+    if not is_kept(loaded):
         click.echo("Its history is not kept: these are the messages that it took, and what is still to be done.")
     _write_state(state)
+    if lines is not None:
+        write_lines_of_code(lines)
     _write_waiting(waiting, tasks, moment(store.now_us()))
     if at is None and loaded.row.status == "suspended":
         why = [row async for row in while_suspended(store, ref, loaded.row.version)]
@@ -140,13 +145,16 @@ async def _waiting(app: Mainspring, row: InstanceRow) -> tuple[Waiting, Sequence
 # ---- for programs
 
 
-def _document(row: InstanceRow, rows: Sequence[EventRow], state: State, waiting: Waiting) -> dict[str, Any]:
+def _document(
+    row: InstanceRow, rows: Sequence[EventRow], state: State, waiting: Waiting, lines: WaitsAt | None
+) -> dict[str, Any]:
     ref = Ref(row.workflow, row.id)
     return {
         **to_builtins(instance_view(row), builtin_types=(datetime,)),
         "at": state.view(),
         "stream": [event_view(ref, event) for event in rows],
         **asdict(waiting),
+        "waits_at": lines if lines is not None and lines.is_flow else None,
     }
 
 

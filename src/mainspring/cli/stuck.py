@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mainspring.analysis.figures.tally import LONGEST_KEPT
 from mainspring.analysis.stuck.held import not_going_on
+from mainspring.analysis.stuck.lines import lines_of
 from mainspring.analysis.stuck.stuck import SHOWN, Stuck, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.texts import lasting
 from mainspring.app import Mainspring
@@ -55,8 +56,8 @@ def stuck(
 
     Those that are suspended first; then those that run longer than their workflow's `expected_within`, and those that
     are in their state much longer than others were (compared with all finished stays there, and for a minute at least):
-    among them, those of which something is wrong before those that only wait. Below them stands what is held back now,
-    whosever it is. Exit code 1 says that there is something.
+    among them, those of which something is wrong before those that only wait. Below them stand the lines at which the
+    flows among them wait, and what is held back now, whosever it is. Exit code 1 says that there is something.
     """
     where = filter_of(workflow=workflow, id_prefix=prefix, attributes=[condition(text) for text in attribute])
 
@@ -68,7 +69,9 @@ def stuck(
             found = await stuck_of(
                 internals_of(app).engine.store, where, bounds_of(known), limit, sharing, bar.update, known
             )
-        return replace(found, held_back=tuple(await not_going_on(internals_of(app).engine.store)))
+        store = internals_of(app).engine.store
+        lines = await lines_of(store, known, found.shown)
+        return replace(found, held_back=tuple(await not_going_on(store)), lines=lines)
 
     found = with_app(address, use)
     if as_json:
@@ -90,6 +93,9 @@ def _write(found: StuckFound) -> None:
     if found.found > len(found.shown):
         more = ": --limit shows more" if len(found.shown) < LONGEST_KEPT else ""
         click.echo(f"Shown are the worst {len(found.shown):,}{more}.")
+    for line in found.lines:
+        waiting = counted(len(line.instances), "flow waits", "flows wait")
+        click.echo(f"{waiting} at {visible(line.line)}: {visible(line.text)}")
     for why in found.held_back:
         click.secho(visible(why), fg="red")
 

@@ -136,6 +136,16 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         return Place.of(*self._at)
 
     @property
+    def code(self) -> CodeType:
+        """The code of the function that made it."""
+        return self._at[0]
+
+    @property
+    def generator(self) -> Generator[Any, Any, T_co] | None:
+        """What runs where it is a task by itself; None where it is awaited."""
+        return self._generator
+
+    @property
     def decision(self) -> Decision[Any, Any]:
         """What it asks for."""
         return Send(self.message, self._compensation) if self._kind is Send else StartChild(self.message)

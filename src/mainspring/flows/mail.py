@@ -25,6 +25,11 @@ class Mail:
         """Whether the code waits for a message."""
         return any(not future.done() for _, future in self._waiting)
 
+    @property
+    def waiting(self) -> list[tuple[tuple[type[Any], ...], FlowFuture]]:
+        """What is waited for, by these types, and the futures that do."""
+        return [waiting for waiting in self._waiting if not waiting[1].done()]
+
     def wait(self, types: tuple[type[Any], ...], future: FlowFuture) -> None:
         """Let a future have the next message of one of these types."""
         for place, (message, _) in enumerate(self.unread):

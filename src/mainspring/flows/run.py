@@ -222,6 +222,20 @@ class Run:
         asked = (*self._comparison.open.values(), *self.step)
         return bool(self._timers) or self.mail.is_awaited or any(each.waits for each in asked)
 
+    @property
+    def began(self) -> datetime | None:
+        """When the code began, which is 0 on its loop's clock; None before."""
+        return self._began
+
+    def asked(self) -> list[tuple[int, Asked]]:
+        """Return what was asked for and has no answer, with its positions; 0 for what is not recorded."""
+        new = [(0, each) for each in (*self._comparison.new, *self.step)]
+        return [*self._comparison.open.items(), *new]
+
+    def timers(self) -> list[tuple[str, asyncio.TimerHandle]]:
+        """Return the timers that run, with their keys."""
+        return self._timers.running()
+
     def where(self) -> str:
         """Return the line at which the flow's own task waits."""
         return self.flow.line_of(self._main)

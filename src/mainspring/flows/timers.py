@@ -23,6 +23,10 @@ class Timers:
     def __bool__(self) -> bool:
         return bool(self._handles)
 
+    def running(self) -> list[tuple[str, asyncio.TimerHandle]]:
+        """Return all of them, the oldest first."""
+        return list(self._handles.items())
+
     def set(self, handle: asyncio.TimerHandle, delay_seconds: float) -> Asked | None:
         """Return what sets a timer; None for one that is due at once."""
         try:

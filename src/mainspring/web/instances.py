@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import Path, Query, Response
+from msgspec.structs import replace
 from pydantic import ConfigDict, Field
 
+from mainspring.analysis.reading.model import shortened
 from mainspring.analysis.stuck.awaited import awaited_of
 from mainspring.analysis.stuck.held import held_among
 from mainspring.app import Mainspring
@@ -15,12 +18,13 @@ from mainspring.app.given import LARGEST, checked_place
 from mainspring.app.instance import Instance
 from mainspring.app.internals import internals_of
 from mainspring.app.search import searched
-from mainspring.app.states import state_at
+from mainspring.app.states import checked_version, state_at
 from mainspring.app.viewing import event_view, input_view, instance_view, output_view
+from mainspring.app.waiting import read, rows_and_entry
 from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
 from mainspring.port.records import EventRow, InstanceRow, Loaded, Ref
-from mainspring.views import InstanceInfo, StateInfo, Waiting, WaitingOutput
+from mainspring.views import Frame, FunctionText, InstanceInfo, StateInfo, Waiting, WaitingOutput, WaitsAt
 from mainspring.web import models
 from mainspring.web.matching import ETAG, etag
 from mainspring.web.models import Asked
@@ -31,6 +35,8 @@ WAITING: Final = 100
 EVENTS_LOOKED_AT: Final = 20_000
 REASON_CHARACTERS: Final = 1_000
 INSTANCE: Final = told(InstanceInfo) | {"headers": ETAG}
+
+V = TypeVar("V", Frame, FunctionText)
 
 Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset"]
 
@@ -130,6 +136,25 @@ def _waiting(router: Router, served: Served) -> None:
         )
         return answer(found)
 
+    @router.get("/waits-at/{workflow}/{id:path}", "read", WaitsAt, 404, 409, 410, 503, 504)
+    async def lines(
+        workflow: Workflow,
+        id: Id,
+        at: Annotated[int | None, Query(ge=1, le=LARGEST, description="Behind the step of this position.")] = None,
+    ) -> Response:
+        """Return at which lines of its code a flow waits, with calls, variables and the source of its functions.
+
+        The code is run once more on what is recorded; nothing is carried out. Where fields are redacted, variables have
+        their types alone. `is_flow` is false of any other workflow.
+        """
+        found, inside = await loaded(app, workflow, id, events=0), internals_of(app)
+        position = checked_version(found, at)
+        rows, entry = await rows_and_entry(inside.engine.store, inside.registry, found, at)
+        values = not served.redaction.fields
+        return answer(
+            _shown(served, await served.slow.compute(lambda: read(found, rows, entry, position, values=values)))
+        )
+
     @router.get("/timers", "read", list[WaitingOutput], 503)
     async def timers(limit: Limit = PAGE) -> Response:
         """Return the timers of all instances, the next one first; not those that a worker is about to let fire."""
@@ -152,6 +177,25 @@ def _operating(router: Router, served: Served) -> None:
         await loaded(app, workflow, id, events=0)
         await operation_of(app.instance_at(f"{workflow}/{id}"), operation, order or InstanceOrder(), actor)()
         return _found(served, (await loaded(app, workflow, id, events=0)).row)
+
+
+def _shown(served: Served, found: WaitsAt) -> WaitsAt:
+    """Return where a flow waits as it may be shown, its files from where Python finds the module."""
+
+    def short(view: V) -> V:
+        return replace(view, file=shortened(view.file, sys.path))
+
+    waiting = tuple(
+        replace(
+            each,
+            task=served.redaction.text(each.task),
+            awaits=served.redaction.text(each.awaits),
+            frames=tuple(map(short, each.frames)),
+        )
+        for each in found.waiting
+    )
+    functions = tuple(map(short, found.functions))
+    return replace(found, waiting=waiting, functions=functions, problem=served.error(found.problem))
 
 
 def _found(served: Served, row: InstanceRow) -> Response:

@@ -66,6 +66,7 @@ NEEDED = {
     "GET /api/streams/{workflow}/{id:path}": "read",
     "GET /api/states/{workflow}/{id:path}": "read",
     "GET /api/waiting/{workflow}/{id:path}": "read",
+    "GET /api/waits-at/{workflow}/{id:path}": "read",
     "GET /api/timers": "read",
     "POST /api/operations/{operation}/{workflow}/{id:path}": "act",
     "GET /api/tasks": "read",

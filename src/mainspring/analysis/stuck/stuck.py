@@ -263,6 +263,14 @@ class Stuck(Struct, frozen=True):
     reason: Reason
 
 
+class StuckLine(Struct, frozen=True):
+    """A line of a flow's code, and those that seem stuck and wait there."""
+
+    line: str
+    text: str
+    instances: tuple[str, ...]
+
+
 class StuckFound(Struct, frozen=True):
     """Those that seem stuck, the worst first, and how many there are in all. `looked_at` had not ended."""
 
@@ -272,6 +280,8 @@ class StuckFound(Struct, frozen=True):
     looked_at: int
     held_back: tuple[str, ...] = ()
     """What does not go on now, whosever it is, in words."""
+    lines: tuple[StuckLine, ...] = ()
+    """The lines at which the flows among those that are shown wait."""
 
 
 class Fence(Struct, frozen=True):
