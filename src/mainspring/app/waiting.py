@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -24,28 +24,52 @@ _STEPS: Final = frozenset({"InitiatedBy", "Received", "AnswerRefused"})
 _ENDS: Final = frozenset({"Completed", "Failed", "Cancelled", "Terminated", "Compensating"})
 _DRIFTED: Final = "today's code ends behind this position, and what is recorded does not"
 
+Compute: TypeAlias = Callable[[Callable[[], WaitsAt]], Awaitable[WaitsAt]]
+"""Runs authors' code somewhere, for so long as it may."""
 
-async def rows_and_entry(
-    store: Store, registry: Registry, loaded: Loaded, at: int | None
+
+async def waits_at(
+    store: Store,
+    registry: Registry,
+    loaded: Loaded,
+    at: int | None = None,
+    *,
+    values: bool = True,
+    compute: Compute | None = None,
+) -> WaitsAt:
+    """Return at which lines an instance waits behind the step to which a position belongs; None: now."""
+    position = checked_version(loaded, at)
+    rows, entry = await _rows_and_entry(store, registry, loaded, position)
+
+    def run() -> WaitsAt:
+        return _read(loaded, rows, entry, position, values=values)
+
+    return run() if compute is None else await compute(run)
+
+
+def is_kept(loaded: Loaded) -> bool:
+    """Return True for an instance whose history is kept, and not its state alone."""
+    return loaded.snapshot is None or not loaded.snapshot.is_all
+
+
+def is_flow(entry: WorkflowEntry) -> bool:
+    """Return True for a workflow whose code waits at lines."""
+    return isinstance(entry.workflow, Flow)
+
+
+async def _rows_and_entry(
+    store: Store, registry: Registry, loaded: Loaded, end: int
 ) -> tuple[Sequence[EventRow], WorkflowEntry | None]:
     """Return the events up to the end of the step of a position, and the workflow that reads them."""
-    ref, end = Ref(loaded.row.workflow, loaded.row.id), checked_version(loaded, at)
+    ref = Ref(loaded.row.workflow, loaded.row.id)
     known = registry.workflows.get(ref.workflow)
     entry = None if known is None else pinned(known, loaded)
-    if entry is not None and not is_flow(entry):
+    if entry is None or not is_flow(entry):
         return (), entry
     return _whole_steps(await whole_stream(store, ref), end), entry
 
 
-async def waits_at(
-    store: Store, registry: Registry, loaded: Loaded, at: int | None = None, *, values: bool = True
-) -> WaitsAt:
-    """Return at which lines an instance waits behind the step to which a position belongs; None: now."""
-    rows, entry = await rows_and_entry(store, registry, loaded, at)
-    return read(loaded, rows, entry, checked_version(loaded, at), values=values)
-
-
-def read(
+def _read(
     loaded: Loaded, rows: Sequence[EventRow], entry: WorkflowEntry | None, position: int, *, values: bool
 ) -> WaitsAt:
     """Run the code on the events, as long as other code of authors may run, and return where it waits."""
@@ -66,18 +90,8 @@ def read(
         return WaitsAt(position, problem=f"its code cannot be run once more: {told(error)}")
     ended = any(row.event in _ENDS for row in live(rows))
     if found.ended and not ended:
-        return replace(found, problem=_DRIFTED)
+        return replace(found, ended=False, problem=_DRIFTED)
     return replace(found, ended=ended)
-
-
-def is_kept(loaded: Loaded) -> bool:
-    """Return True for an instance whose history is kept, and not its state alone."""
-    return loaded.snapshot is None or not loaded.snapshot.is_all
-
-
-def is_flow(entry: WorkflowEntry) -> bool:
-    """Return True for a workflow whose code waits at lines."""
-    return isinstance(entry.workflow, Flow)
 
 
 def _whole_steps(rows: Sequence[EventRow], end: int) -> Sequence[EventRow]:

@@ -11,11 +11,13 @@ from mainspring.analysis.figures.advice import advice_of
 from mainspring.analysis.figures.figures import VARIANTS_SHOWN, Figures, figures_of, moved_within
 from mainspring.analysis.reading.model import Machine
 from mainspring.analysis.stuck.held import not_going_on
+from mainspring.analysis.stuck.lines import lines_of
 from mainspring.analysis.stuck.stuck import SHOWN, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.what_if.check import check_sample
 from mainspring.analysis.what_if.report import EXAMPLES, Report
 from mainspring.app.internals import internals_of
 from mainspring.app.search import microseconds, read_condition
+from mainspring.port.store import Store
 from mainspring.web.searching import Attribute, Searched, Since, Until
 from mainspring.web.served import Limit, Router, Served, answer
 
@@ -79,9 +81,12 @@ def _counting(router: Router, served: Served) -> None:
             workflow=workflow, id_prefix=prefix, attributes=[read_condition(text) for text in attribute or ()]
         )
         known, bounds = internals_of(app).registry, bounds_of(internals_of(app).registry)
-        found = await served.slow.read(
-            ("stuck", where, limit), lambda store: stuck_of(served.view(store), where, bounds, limit, registry=known)
-        )
+
+        async def ask(store: Store) -> StuckFound:
+            found = await stuck_of(served.view(store), where, bounds, limit, registry=known)
+            return replace(found, lines=await lines_of(store, known, found.shown, served.slow.compute))
+
+        found = await served.slow.read(("stuck", where, limit), ask)
         return answer(replace(found, held_back=tuple(await not_going_on(served.store))))
 
 

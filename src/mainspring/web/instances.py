@@ -18,9 +18,9 @@ from mainspring.app.given import LARGEST, checked_place
 from mainspring.app.instance import Instance
 from mainspring.app.internals import internals_of
 from mainspring.app.search import searched
-from mainspring.app.states import checked_version, state_at
+from mainspring.app.states import state_at
 from mainspring.app.viewing import event_view, input_view, instance_view, output_view
-from mainspring.app.waiting import read, rows_and_entry
+from mainspring.app.waiting import waits_at
 from mainspring.engine.recording.stored_values import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
 from mainspring.port.records import EventRow, InstanceRow, Loaded, Ref
@@ -148,12 +148,15 @@ def _waiting(router: Router, served: Served) -> None:
         their types alone. `is_flow` is false of any other workflow.
         """
         found, inside = await loaded(app, workflow, id, events=0), internals_of(app)
-        position = checked_version(found, at)
-        rows, entry = await rows_and_entry(inside.engine.store, inside.registry, found, at)
-        values = not served.redaction.fields
-        return answer(
-            _shown(served, await served.slow.compute(lambda: read(found, rows, entry, position, values=values)))
+        looked = await waits_at(
+            inside.engine.store,
+            inside.registry,
+            found,
+            at,
+            values=not served.redaction.fields,
+            compute=served.slow.compute,
         )
+        return answer(_shown(served, looked))
 
     @router.get("/timers", "read", list[WaitingOutput], 503)
     async def timers(limit: Limit = PAGE) -> Response:
