@@ -223,6 +223,22 @@ export interface FormField {
   value: unknown;
 }
 
+export interface Frame {
+  file: string;
+  line: number;
+  function: string;
+  text: string;
+  variables: Variable[];
+  more: number;
+}
+
+export interface FunctionText {
+  file: string;
+  function: string;
+  line: number;
+  text: string;
+}
+
 export interface Gap {
   source: string;
   message: string;
@@ -797,6 +813,12 @@ export interface UntakenDocument {
   reason: string;
 }
 
+export interface Variable {
+  name: string;
+  type: string;
+  value: string | null;
+}
+
 export interface Variant {
   steps: [string, string][];
   count: number;
@@ -820,6 +842,17 @@ export interface Waiting {
   held_back: string[];
 }
 
+export interface WaitingCode {
+  task: string;
+  awaits: string;
+  kind: "child" | "code" | "command" | "fan-out" | "message" | "step" | "task" | "timer";
+  frames: Frame[];
+  position: number | null;
+  due: string | null;
+  times_out: string | null;
+  more: number;
+}
+
 export interface WaitingInput {
   message_id: string;
   kind: string;
@@ -841,6 +874,16 @@ export interface WaitingOutput {
   attempts: number;
   error?: string | null;
   unreadable?: string | null;
+}
+
+export interface WaitsAt {
+  position: number;
+  is_flow: boolean;
+  ended: boolean;
+  waiting: WaitingCode[];
+  more: number;
+  functions: FunctionText[];
+  problem: string | null;
 }
 
 export interface WorkerDocument {

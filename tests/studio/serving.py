@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, expect
 
+from mainspring import Mainspring
 from mainspring.web import studio
 from mainspring.web.server import Server, bound
 from tests.studio.orders_meters_and_leave import shop
@@ -32,11 +33,11 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromiu
 class Studio:
     """A server in a thread of its own: real sockets, a real file."""
 
-    def __init__(self, folder: Path, port: int = 0, **settings: Any) -> None:
+    def __init__(self, folder: Path, port: int = 0, app: Mainspring | None = None, **settings: Any) -> None:
         self.folder = folder
         self._socket = bound("127.0.0.1", port)
         self.port: int = self._socket.getsockname()[1]
-        self._server = Server(studio(shop(folder), work=True, **settings))
+        self._server = Server(studio(app or shop(folder), work=True, **settings))
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

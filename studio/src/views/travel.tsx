@@ -9,6 +9,7 @@ import { WorkflowDiagram } from "../parts/diagram";
 import { link } from "../route";
 import { brief, clock, duration } from "../text";
 import { Decision } from "./decision";
+import { Lines } from "./lines";
 import { Timeline } from "./timeline";
 
 interface Travelled {
@@ -46,6 +47,7 @@ export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.E
         {moment ? (
           <>
             {moment.abandoned && <p class="note">A reset has left this behind: it does not count any more.</p>}
+            <Lines workflow={workflow} id={id} moment={moment} />
             <StateCard moment={moment} at={at} />
             <Decision workflow={workflow} id={id} moment={moment} />
           </>
