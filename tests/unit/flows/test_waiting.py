@@ -120,7 +120,7 @@ def test_a_timeout_says_when_it_ends_the_wait_and_a_sleep_when_it_is_over() -> N
     assert (code.kind, code.awaits, code.times_out) == ("timer", "the timer 60s", None)
     assert code.due is not None
     assert code.due >= began + timedelta(seconds=360)
-    assert code.frames[0].text == "await asyncio.sleep(60)"
+    assert code.frames[0].text == "await asyncio.sleep(60)  # a timer of the flow: nothing is slept for"
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ async def limited(begin: Begin) -> None:
         async with asyncio.timeout(300):
             await receive(Confirmed)
     except TimeoutError:
-        await asyncio.sleep(60)
+        await asyncio.sleep(60)  # a timer of the flow: nothing is slept for
 
 
 @app.flow(id="id")
