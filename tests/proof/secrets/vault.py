@@ -34,6 +34,7 @@ from mainspring import (
 from mainspring.app.internals import internals_of
 from mainspring.app.undelivered import keep_undelivered
 from mainspring.errors import DuplicateIdError, MainspringError
+from mainspring.flows import receive
 from mainspring.port.records import InstanceFilter, Ref
 from tests.support.waiting import until
 
@@ -272,6 +273,17 @@ class Again(Workflow[Turn, Note, Told]):
         return [Complete()]
 
 
+@dataclass(frozen=True)
+class Hold:
+    id: str
+    card: str
+
+
+@dataclass(frozen=True)
+class LetGo:
+    id: str
+
+
 def add_all(app: Mainspring, *, purging: bool = False) -> None:
     """Add the workflows, handlers and read models to an app. One that purges would wait for a read model that fails."""
     app.add(Vault(), Child(), Listener(), Slip(), Again())
@@ -291,6 +303,12 @@ def add_all(app: Mainspring, *, purging: bool = False) -> None:
     @app.projections.add(key=lambda entry: entry.instance, workflows=[Vault])
     def opened_vaults(document: Opened | None, entry: FeedEntry) -> Opened | None:
         return Opened(entry.input.card) if isinstance(entry.input, Open) else document
+
+    @app.flow(id="id")
+    async def holding(hold: Hold) -> None:
+        held = f"{hold.card} is held"
+        await receive(LetGo)
+        assert held
 
     if purging:
         return
@@ -320,6 +338,7 @@ WAYS: Final = {
     "is cancelled": "cancelled",
     "is terminated": "terminated",
     "is jotted": "running",
+    "is held": "running",
     "begins anew": "completed",
     **dict.fromkeys(("has no instance", "cannot be routed", "comes undelivered"), "none"),
 }
@@ -395,6 +414,10 @@ async def _listening(app: Mainspring, way: str) -> None:
     await app.send(Hear(way, secret(way)))
 
 
+async def _held(app: Mainspring, way: str) -> None:
+    await app.send(Hold(way, secret(way)))
+
+
 async def _anew(app: Mainspring, way: str) -> None:
     await (await app.send(Turn(way, ""))).result()
     await app.send(Turn(way, secret(way)))
@@ -430,6 +453,7 @@ _SPECIAL: Final[dict[str, Callable[[Mainspring, str], Awaitable[None]]]] = {
     "cannot be routed": _unroutable,
     "clashes": _clashing,
     "is jotted": _jotted,
+    "is held": _held,
     "is told": _listening,
     "begins anew": _anew,
     "comes undelivered": _undelivered,
