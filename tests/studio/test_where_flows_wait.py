@@ -10,9 +10,14 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.edges import flow_shop
 from tests.studio.serving import Studio, needs_browser, needs_page, send, served, settled
+from tests.studio.test_access import AUDIT, nameless
 
 pytestmark = [needs_page, needs_browser]
 
+WAITING = {
+    5: "53        await receive(Confirmed)",
+    8: "45    parcels = await asyncio.gather(ship(order.order_id, 1), ship(order.order_id, 2))",
+}
 OVERFLOWS = "document.scrollingElement.scrollWidth > innerWidth"
 
 
@@ -72,6 +77,15 @@ def test_each_task_of_a_gather_can_be_looked_at(page: Page, flows: Studio) -> No
     expect(card(page)).to_contain_text("waits for the step ship, asked for at position 9")
 
 
+def test_the_overview_says_at_which_line_stuck_flows_wait(page: Page, flows: Studio) -> None:
+    order(page, flows)
+    assert page.request.post(flows.at("api/operations/suspend/fulfil/o-1"), data={"reason": "to see"}).ok
+    page.goto(flows.at(""))
+    stuck = page.get_by_role("region", name="Seem stuck")
+
+    expect(stuck).to_contain_text("1 flow waits at tests/edges/flow_shop.py:53 in confirmed")
+
+
 def test_where_fields_are_redacted_variables_have_their_types_alone(
     page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,3 +114,18 @@ def test_a_workflow_that_is_no_flow_has_no_such_card(page: Page, studio: Studio)
     settled(page)
 
     expect(card(page)).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_card_has_names_contrast_and_order(page: Page, flows: Studio, theme: str) -> None:
+    order(page, flows)
+    send(page, flows, "Confirmed", {"order_id": "o-1"}, makes="fulfil/o-1", version=12)
+    page.goto(flows.at("#/instances/fulfil/o-1"))
+    page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+    for position in (5, 8):
+        page.evaluate("at => location.hash = `#/instances/fulfil/o-1?at=${at}`", position)
+        expect(card(page).locator(".source .at")).to_have_text(WAITING[position])
+        settled(page)
+
+        assert nameless(page) == []
+        assert page.evaluate(AUDIT) == []

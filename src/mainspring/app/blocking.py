@@ -110,6 +110,7 @@ class BlockingInstance(Blocking, Generic[State, Result_co]):
         attempts = waits(Instance[Any, Any].attempts)
         attributes = waits(Instance[Any, Any].attributes)
         waiting = waits(Instance[Any, Any].waiting)
+        waits_at = waits(Instance[Any, Any].waits_at)
         outputs = waits(Instance[Any, Any].outputs)
         suspend = waits(Instance[Any, Any].suspend)
         resume = waits(Instance[Any, Any].resume)

@@ -177,6 +177,11 @@ function Stuck(): JSX.Element {
                   </div>
                 </li>
               ))}
+              {found.lines.map((line) => (
+                <li key={line.line} class="faint" title={line.text}>
+                  {several(line.instances.length, "flow waits", "flows wait")} at <code>{line.line}</code>
+                </li>
+              ))}
               {found.found > found.shown.length && <li class="faint">and {amount(found.found - found.shown.length)} more</li>}
             </ul>
           ) : (
