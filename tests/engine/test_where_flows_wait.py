@@ -126,6 +126,20 @@ def test_one_that_was_ended_from_outside_tells_where_it_waited_until_it_is_purge
     run(main)
 
 
+def test_behind_a_reset_it_waits_again_where_it_waited_and_what_was_left_behind_tells_its_own(app: Mainspring) -> None:
+    async def main() -> None:
+        async with app:
+            await begun(app)
+            instance = app.instance(fulfil, "o-1")
+            await app.send(Confirmed("o-1"))
+            await at_position(app, 12)
+            await instance.reset(5)
+            assert texts(await instance.waits_at()) == [CALLED_IN_FULFIL]
+            assert texts(await instance.waits_at(8)) == [[GATHER]] * 3
+
+    run(main)
+
+
 def test_one_whose_code_was_changed_says_what_has_drifted(app: Mainspring, monkeypatch: pytest.MonkeyPatch) -> None:
     async def changed(order: PlaceOrder) -> int:
         await flow_shop.ship(order.order_id, 7)

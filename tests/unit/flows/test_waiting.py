@@ -209,6 +209,13 @@ def test_drift_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "charge" in found.problem
 
 
+def test_one_that_began_again_waits_with_its_new_argument() -> None:
+    (code,) = waits(flows.rounds, flows.Round("o-1"), Confirmed("o-1"), Confirmed("o-1")).waiting
+
+    assert code.frames[0].text == "await receive(Confirmed)"
+    assert code.frames[0].variables[0].value == "Round(id='o-1', number=3)"
+
+
 def test_looking_leaves_nothing_behind() -> None:
     rehearsal: Rehearsal[Any, Any, Any] = Rehearsal(flows.grouped, guard=False)
     rehearsal.live(Begin("o-1"))

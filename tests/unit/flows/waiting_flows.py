@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from mainspring import Mainspring
-from mainspring.flows import ask, child, each, race, receive
+from mainspring.flows import again, ask, child, each, race, receive
 
 app = Mainspring("memory://")
 
@@ -134,6 +134,18 @@ async def prices() -> AsyncGenerator[int]:
     yield await charge(first)
     second = "bb"
     yield await charge(second)
+
+
+@dataclass(frozen=True)
+class Round:
+    id: str
+    number: int = 1
+
+
+@app.flow(id="id")
+async def rounds(round: Round) -> None:
+    await receive(Confirmed)
+    again(Round(round.id, round.number + 1))
 
 
 class Loud:
