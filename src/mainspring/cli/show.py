@@ -57,7 +57,9 @@ NO_EVENTS = "no events: its first input was not taken, and a stream begins with 
 @json_option
 @connected
 async def show(app: Mainspring, identity: str, at: int | None, last: int | None, as_json: bool) -> None:
-    """Show an instance: its stream, its state, and what it waits for; of a flow the lines at which its code waits.
+    """Show an instance: its stream, its state, and what it waits for.
+
+    Of a flow also the lines at which its code waits, now or behind the position, with its calls and their variables.
 
     ID is Workflow/id; the id alone will do if only one workflow has it.
     """
