@@ -261,7 +261,7 @@ class Step(Generic[P, T]):
 
     # ---- words of tests
 
-    def returned(self, value: T) -> Any:
+    def returned(self, value: T) -> Struct:
         """Return the message that answers a call, for tests: `when(charge.returned(Charge("c-1")))`."""
         return self.done(value)
 
