@@ -30,6 +30,7 @@ MODULES = {
     "mainspring.frameworks.fastapi": "What an endpoint of FastAPI asks for (extra `web`).",
     "mainspring.frameworks.flask": "In Flask.",
     "mainspring.frameworks.django": "In Django.",
+    "mainspring.flows": "Flows: what their code awaits and calls, beside asyncio's own.",
     "mainspring.styles": "Other authoring styles.",
 }
 # What hangs on an app, and what its methods return: each with its members.
