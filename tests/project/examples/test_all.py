@@ -13,6 +13,7 @@ import examples
 from examples.stories import Story, Taken
 from mainspring import Kind, Received, Workflow
 from mainspring.codec import Codec
+from mainspring.flows import Flow
 from mainspring.purity import check_purity
 from mainspring.testing import Rehearsal, envelope, fuzz
 
@@ -54,10 +55,32 @@ def _said(taken: Taken, kind: Kind | None) -> Any:
     return envelope(taken.message, kind=kind or Kind.COMMAND, actor=taken.actor)
 
 
-def test_every_workflow_of_the_eight_examples_has_a_story() -> None:
-    assert len(packages()) == 8
-    assert len(WORKFLOWS) == 10
-    assert {type(story.workflow) for story in STORIES} == set(WORKFLOWS)
+FLOWS = [story for story in STORIES if isinstance(story.workflow, Flow)]
+
+
+def test_every_workflow_of_the_examples_has_a_story() -> None:
+    assert len(packages()) == 9
+    assert (len(WORKFLOWS), len(FLOWS)) == (14, 4)
+    assert {type(story.workflow) for story in STORIES if story not in FLOWS} == set(WORKFLOWS)
+
+
+@pytest.mark.parametrize("story", FLOWS, ids=lambda story: story.workflow.name)
+def test_a_flow_goes_on_from_its_stream_as_if_it_had_never_stopped(story: Story) -> None:
+    """Each input is decided on by code that is run again from the beginning, and nothing else comes of it."""
+    told = story.rehearse()
+    again = Rehearsal(story.workflow)
+    for taken in story.inputs():
+        again.state = type(again.state)() if not again.entries else fresh(again)
+        again.take(taken.message, kind=taken.kind, actor=taken.actor)
+    assert again.events == told.events
+
+
+def fresh(rehearsal: Rehearsal[Any, Any, Any]) -> Any:
+    """Return the state with a journal of its own, for which no run is kept."""
+    after: Any = type(rehearsal.state)()
+    for entry in rehearsal.state.entries:
+        after = after.appended(entry)
+    return after
 
 
 @every_workflow
