@@ -1,4 +1,4 @@
-"""Durable workflows as two pure functions; your database is the engine."""
+"""Durable workflows in plain Python; your database is the engine."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -21,13 +21,13 @@ README = (ROOT / "README.md").read_text()
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The README's blocks as a module in a folder of its own, whose program has run."""
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "leave.py"
+    path = tmp_path / "orders.py"
     path.write_text("\n".join(block[1] for block in FENCE.finditer(README)))
-    spec = spec_from_loader("leave", SourceFileLoader("leave", str(path)))
+    spec = spec_from_loader("orders", SourceFileLoader("orders", str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "leave", module)
+    monkeypatch.setitem(sys.modules, "orders", module)
     spec.loader.exec_module(module)
     asyncio.run(module.main())
     return module
@@ -36,7 +36,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 async def stream_of(program: Any) -> list[str]:
     await program.app.start(work=False)
     try:
-        rows = tell(await program.app.instance(program.Leave, "ada").stream())
+        rows = tell(await program.app.instance(program.fulfil, "o-1").stream())
     finally:
         await program.app.stop()
     return ["|" + "|".join(f" {cell} " if cell else " " for cell in _cells(row.cells())) + "|" for row in rows]

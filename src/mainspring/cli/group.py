@@ -80,7 +80,7 @@ COMMANDS: Final = {
 }
 
 HELP: Final = """\
-Durable workflows as two pure functions; your database is the engine.
+Durable workflows in plain Python; your database is the engine.
 
 Name the app once, then look at it from the directory in which its module lies:
 
