@@ -57,6 +57,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             name = re.sub(r"\W", "_", str(page.relative_to(ROOT)))
             (below / f"{name}.py").write_text(code)
     write_project("shop", folder / "shop")
+    write_project("store", folder / "store", flow=True)
+    for path in (folder / "store/tests").iterdir():
+        path.rename(path.with_name(f"store_{path.name}"))  # no two modules of one name
     shutil.copy(WRONG, folder / "wrong.py")
     return folder
 
@@ -109,7 +112,9 @@ def test_pyright_finds_the_mistakes_and_no_others(folder: Path) -> None:
     parts = [
         {"root": "untyped_pages", **relaxed},
         {"root": "shop/tests", "extraPaths": ["shop"], **relaxed},  # Starlette's client has types with httpx2 alone
+        {"root": "store/tests", "extraPaths": ["store"], **relaxed},  # as above
         {"root": "shop"},
+        {"root": "store"},
         {"root": "."},
     ]
     config = {**PYRIGHT, "executionEnvironments": parts}

@@ -15,8 +15,8 @@ from mainspring.cli.new import new
 HERE = Path(sys.executable).parent
 
 
-def made(folder: Path, name: str = "day_off") -> Path:
-    outcome = CliRunner().invoke(new, [name, "--into", str(folder / name)])
+def made(folder: Path, name: str = "day_off", *options: str) -> Path:
+    outcome = CliRunner().invoke(new, [name, "--into", str(folder / name), *options])
     assert outcome.exit_code == 0, outcome.output
     assert f"mainspring studio {name}.app:app" in outcome.output
     return folder / name
@@ -37,12 +37,19 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_a_new_project_is_tidy(tmp_path: Path) -> None:
-    project = made(tmp_path)
+@pytest.mark.parametrize("options", [(), ("--flow",)], ids=["decide", "flow"])
+def test_a_new_project_is_tidy(tmp_path: Path, options: tuple[str, ...]) -> None:
+    project = made(tmp_path, "day_off", *options)
     run(project, "ruff", "check", "--isolated", "--line-length", "120", ".")
     run(project, "ruff", "format", "--isolated", "--line-length", "120", "--check", ".")
     leftovers = [path for path in project.rglob("*") if path.is_file() and b"__NAME__" in path.read_bytes()]
     assert leftovers == []
+
+
+def test_the_tests_of_a_project_with_a_flow_pass(tmp_path: Path) -> None:
+    project = made(tmp_path, "day_off", "--flow")
+    assert " passed" in run(project, "pytest", "-q", "-p", "no:cacheprovider")
+    assert not (project / "day_off/workflow.py").exists()
 
 
 @pytest.mark.soak  # a type checker reads all of the package for it; the templates change seldom
