@@ -34,7 +34,7 @@ NOT_YET = "not yet"  # stands in a row whose promise is not kept, where its test
 NOT_KEPT: dict[
     str, str
 ] = {}  # the ids of these rows, by document: what is missing is named here too, or the test fails
-COUNTS = {"A": 17, "B": 6, "C": 12, "D": 10, "E": 11, "F": 15, "G": 11, "H": 4, "I": 5, "J": 8}
+COUNTS = {"A": 18, "B": 6, "C": 12, "D": 10, "E": 11, "F": 15, "G": 11, "H": 4, "I": 5, "J": 8}
 
 
 def named(path: Path) -> str:
