@@ -103,9 +103,9 @@ ENGINE: Final = (
     ),
     Mistake(
         "when a saga is cancelled, its compensations in hand are dropped too",
-        "engine/handlers/runner.py",
-        'return is_armed(job.claim) if which == "armed" else undone_by(job.claim) is None',
-        'return is_armed(job.claim) if which == "armed" else True',
+        "engine/handlers/job.py",
+        'return is_armed(self.claim) if which == "armed" else undone_by(self.claim) is None',
+        'return is_armed(self.claim) if which == "armed" else True',
         ("tests/engine/coordination/test_saga_operators.py",),
         _KEYWORD,
     ),
@@ -219,8 +219,8 @@ ENGINE: Final = (
     Mistake(
         "a failure of before a breaker opened is reported as one of now",
         "engine/handlers/runner.py",
-        "if self.gate.failed(error, job.era):",
-        "if self.gate.failed(error, self.gate.state.era):",
+        "if self.gate.failed(error, job.flips):",
+        "if self.gate.failed(error, self.gate.state.flips):",
         ("tests/engine/test_breakers.py",),
         _KEYWORD,
     ),
