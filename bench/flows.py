@@ -15,6 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench import apps
 from bench.measure import rss_mb
@@ -92,7 +93,7 @@ async def orders_a_second(app: Mainspring, n: int) -> float:
         return n / (time.perf_counter() - began)
 
 
-async def calls_a_second(app: Mainspring, begin: object, n: int) -> float:
+async def calls_a_second(app: Mainspring, begin: BeginChain | Chained, n: int) -> float:
     """Let one instance make n calls, one after the other."""
     async with app:
         began = time.perf_counter()
@@ -114,7 +115,8 @@ def rerun_ms(awaits: int) -> float:
             await call(number, begin.id)
         return begin.calls
 
-    stream = [Occurrence(InitiatedBy(Chained("c", awaits + 1)), EPOCH, 1, None)]
+    began: Any = InitiatedBy(Chained("c", awaits + 1))
+    stream: list[Occurrence[Any]] = [Occurrence(began, EPOCH, 1, None)]
     for number in range(awaits):
         position = len(stream) + 1
         stream.append(Occurrence(Sent(call.command(number=number, chain="c")), EPOCH, position, None))

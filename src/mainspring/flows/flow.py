@@ -210,6 +210,8 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
 
     def check_asked(self, decision: Decision[Any, Any]) -> None:
         """Refuse what is not among its outputs."""
+        if type(decision) is Send and decision.compensate is None and type(decision.message) in self._outputs:
+            return  # by far the most of them
         carried = [getattr(decision, "message", None), getattr(decision, "compensate", None)]
         for cls in (_class_of(each) for each in carried if each is not None and not isinstance(decision, Schedule)):
             if cls in self._outputs:
@@ -379,6 +381,9 @@ def results_of(cls: Any) -> tuple[type[Any], ...]:
     return kept
 
 
+_carriers: Final[dict[tuple[str, str], tuple[Any, type[Any]]]] = {}
+
+
 def _results(cls: Any) -> tuple[type[Any], ...]:
     hints = _hints_of(cls.function, cls.name)
     if "return" not in hints:
@@ -389,7 +394,14 @@ def _results(cls: Any) -> tuple[type[Any], ...]:
     members = union_members(returns)
     if all(each is type(None) or each is None or _is_record(each) for each in members):
         return tuple(type(None) if each is None else each for each in members)
-    return (defstruct(f"{cls.name}.result", [("value", returns)], bases=(Result,), frozen=True, module=cls.__module__),)
+    # Versions of a flow that return the same share its type: what is stored is read back by either.
+    kept = _carriers.get((cls.__module__, cls.name))
+    if kept is not None and kept[0] == returns:
+        return (kept[1],)
+    fields = [("value", returns)]
+    carrier = defstruct(f"{cls.name}.result", fields, bases=(Result,), frozen=True, module=cls.__module__)
+    _carriers[cls.__module__, cls.name] = (returns, carrier)
+    return (carrier,)
 
 
 def _argument_of(function: Callable[..., Any], title: str) -> type[Any]:

@@ -11,8 +11,7 @@ import asyncio
 import sys
 from asyncio import events, tasks
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, Final, NoReturn
 
@@ -223,17 +222,29 @@ class FlowLoop(asyncio.AbstractEventLoop):
         """Return the tasks that have failed, and whose error nobody has looked at."""
         return [task for task in self._tasks if task.done() and _is_unseen(task)]
 
-    @contextmanager
-    def current(self) -> Generator[None]:
+    def current(self) -> Current:
         """Let code find this loop as the one that runs; the one in which the caller runs is out of sight meanwhile."""
-        outer = events._get_running_loop()  # noqa: SLF001
-        task = _swapped(outer, None)
-        events._set_running_loop(self)  # noqa: SLF001
-        try:
-            yield
-        finally:
-            events._set_running_loop(outer)  # noqa: SLF001
-            _swapped(outer, task)
+        return Current(self)
+
+
+class Current:
+    """What `current` returns. A class, and no generator: every step enters one."""
+
+    __slots__ = ("_loop", "_outer", "_task")
+
+    def __init__(self, loop: FlowLoop) -> None:
+        self._loop = loop
+        self._outer: asyncio.AbstractEventLoop | None = None
+        self._task: Any = None
+
+    def __enter__(self) -> None:
+        self._outer = events._get_running_loop()  # noqa: SLF001
+        self._task = _swapped(self._outer, None)
+        events._set_running_loop(self._loop)  # noqa: SLF001
+
+    def __exit__(self, *_: object) -> None:
+        events._set_running_loop(self._outer)  # noqa: SLF001
+        _swapped(self._outer, self._task)
 
 
 def _is_unseen(task: FlowTask) -> bool:

@@ -29,6 +29,8 @@ from mainspring.flows.timers import Timers
 
 _NOT_OURS: Final = ("attached to a different loop", "Task got bad yield", "yield was used instead of yield from")
 
+AGAINS_MOST: Final = 100
+"""Within one step."""
 TEARDOWNS: Final = 10
 """How often a coroutine is closed that awaits again each time."""
 
@@ -49,6 +51,8 @@ class Run:
         self.following: tuple[Any, Run] | None = None
         """The run that goes on where this one has begun again, and the state that says so."""
         self.following_run: Run | None = None
+        self.agains = 0
+        """How often it has begun again in this step."""
         self.step: list[Asked] = []
         """What was asked for since the last input."""
         self._comparison = Comparison(adopt=flow.drift == "adopt")
@@ -65,8 +69,9 @@ class Run:
 
     def replay(self, entries: Sequence[Entry]) -> None:
         """Go through a journal from its beginning."""
-        with self.loop.current():
-            self._replay(entries)
+        if entries:
+            with self.loop.current():
+                self._replay(entries)
 
     def _replay(self, entries: Sequence[Entry]) -> None:
         self._comparison.ahead = entries
@@ -95,7 +100,10 @@ class Run:
         asked = [each for each in self.step if each.recorded]
         if len(outputs) != len(asked) or not all(map(matches, asked, outputs)):
             return False
-        with self.loop.current():
+        if self._comparison.unasked:
+            with self.loop.current():
+                self._settle(outputs)
+        else:
             self._settle(outputs)
         return True
 
@@ -137,10 +145,13 @@ class Run:
     def close(self) -> None:
         """Tear the code down: its `finally` blocks run, and whatever they ask for is refused."""
         self.loop.closing = True
-        if self.following_run is not None and self.following is None:
+        if self.following_run is not None and (self.following is None or self.following_run.ended):
             self.following_run.close()
+        pending = self.loop.pending()
+        if not pending and not self._unawaited:
+            return
         with self.loop.current():
-            resisting = [task.get_name() for task in self.loop.pending() if not _is_closed(task)]
+            resisting = [task.get_name() for task in pending if not _is_closed(task)]
             for forgotten in self._unawaited.values():
                 forgotten.close()
         self._unawaited.clear()
@@ -391,18 +402,24 @@ class Run:
         following = self.following_run = Run(self.flow, self.stage, Mail(unread))
         with following.loop.current():
             following._start(argument, Entry(Became(state), time, 0))
+        rest: list[Decision[Any, Any]] = []
         if following.ended:
-            raise FlowError(
-                f"{name} began again and ended without waiting for anything",
-                "Return, instead of beginning again, where there is nothing left to do.",
-            )
-        following.check_waits()
-        self.following = (state, following)
+            following.agains = self.agains + 1
+            if following.agains > AGAINS_MOST:
+                raise FlowError(
+                    f"{name} has begun again {AGAINS_MOST} times without waiting for anything",
+                    "Return where there is nothing left to do, or await something before again(…).",
+                )
+            rest = following._end()
+            self.following = following.following
+        else:
+            following.check_waits()
+            self.following = (state, following)
         # Left open, they would go off for what comes after, under the same keys.
         closed = [*self._timers.cancels(), *self._comparison.closes(), *(each.closes for each in self.step)]
         stage = [] if following.stage in (None, self.stage) else [Become(Entered(following.stage or ""))]
         asked = [each.decision for each in following.step]
-        return [*(each for each in closed if each is not None), *stage, Become(state), *asked]
+        return [*(each for each in closed if each is not None), *stage, Become(state), *asked, *rest]
 
 
 def _state_of(entry: Entry) -> Any:

@@ -14,7 +14,16 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Schedule, Send
-from mainspring.core.events import Became, Occurrence, Received, ScheduleCancelled, Scheduled, Sent, TaskClosed
+from mainspring.core.events import (
+    Became,
+    Completed,
+    Occurrence,
+    Received,
+    ScheduleCancelled,
+    Scheduled,
+    Sent,
+    TaskClosed,
+)
 from mainspring.core.messages import Kind
 from mainspring.errors import FlowError
 from mainspring.flows import Flow, TimerDue, again, ask, call, each, live, now, race, receive, rng, stage, uuid
@@ -181,16 +190,22 @@ async def counts(go: Go) -> str:
 def test_again_bounds_the_journal_and_keeps_what_was_not_received() -> None:
     world = run_in(counts)
     world.come(("ping", 0))
-    before = world.state.recorded
     first = world.come(("answer", 3))
-    assert world.state.recorded == before + 1  # the message that is kept
+    assert world.state.recorded == 4  # what is kept, where it began again, and what it asked for
     assert ScheduleCancelled("300s") in first
     assert [event.key for event in first if type(event) is Scheduled] == ["300s"]
     position = next(p for p, event in world.open.items() if type(event) is Sent and event.message.name == "round 1")
     events = world.come(("answer", position))
-    assert world.error is None
     assert type(world.state).__name__ == "second"
-    assert world.ended or events
+    assert events[-1] == Completed(world.flow.completed("done"))  # with the message that came early
+
+
+def test_beginning_again_without_end_is_refused() -> None:
+    async def forever(go: Go) -> None:
+        again(go)
+
+    with pytest.raises(FlowError, match="begun again 100 times without waiting"):
+        run_in(forever)
 
 
 def test_a_message_that_could_begin_it_and_comes_early_begins_nothing_after_again() -> None:
