@@ -157,6 +157,30 @@ def test_what_if_counts_the_flows_in_flight_that_would_drift_and_says_where(url:
     assert "asked for, and not recorded: pack(order_id='o-4', part=99)" in told.out
 
 
+async def returning_early(order: PlaceOrder) -> Receipt:
+    charged = await charge(order.order_id, order.cents).undone_by(refund(order.order_id))
+    return Receipt(order.order_id, charged.id, 0)
+
+
+async def misspelt(order: PlaceOrder) -> Receipt:
+    charged = await charge(order.order_id, order.cents).undone_by(refund(order.order_id))
+    wrong: Any = charged
+    return Receipt(order.order_id, wrong.ids, 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (returning_early, "fulfil: charge.done in Running: Scheduled(TimerDue) is not decided any more, Completed"),
+        (misspelt, "fulfil: charge.done in Running: decide raises AttributeError"),
+    ],
+)
+def test_what_if_tells_of_code_that_ends_early_or_fails(url: str, monkeypatch: Any, code: Any, text: str) -> None:
+    told = what_if(url, monkeypatch, changed(code))
+    assert told.code == 1
+    assert text in told.out
+
+
 def test_what_if_says_nothing_of_drift_where_the_code_adopts(url: str, monkeypatch: Any) -> None:
     assert "drift" not in what_if(url, monkeypatch, changed(packing_first, drift="adopt")).out
 

@@ -143,7 +143,12 @@ class Comparison(Walk):
 
     def _tell_drift(self, flow: Flow[Any, Any], version: int) -> None:
         """Tell once where a flow in flight would be suspended: at its next input, whichever that is."""
-        drift = flow.drift_of(self.state)
+        try:
+            drift = flow.drift_of(self.state)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
+            what = f"its code cannot be run again, {type(error).__name__}"
+            self._add("error", what, version, (told(error, SHOWN_CHARACTERS),))
+            return
         if drift is not None:
             places = dict.fromkeys(place for _, place in drift.asked)
             asked = f"asks for {kind_of(drift.asked[0][0])} at {' and '.join(places)}" if places else ""
