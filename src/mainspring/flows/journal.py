@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 from mainspring.core.events import Asked, Became, InitiatedBy, Occurrence, TaskClosed
 
@@ -35,13 +35,10 @@ class Journal:
     recorded: int = 0
     """How many entries it has."""
 
-    # No field: what is equal and shown does not depend on who shares it.
-    _log: ClassVar[Log | None] = None
-
     @property
     def log(self) -> Log | None:
         """The entries, and perhaps more behind them; None where there are none."""
-        return self._log
+        return vars(self).get("_log")  # no field of any kind: it is not stored
 
     @property
     def entries(self) -> list[Entry]:

@@ -418,7 +418,7 @@ async def uses_an_executor(go: Go) -> None:
         (hides_an_error, "loop.run_in_executor, which reaches outside"),
         (sends_what_nobody_knows, "sends Told, and its code does not show that. Declare it: @app.flow(steps=(Told,))"),
         (fans_out_what_is_no_call, "each(…) takes calls of one step. Give it those"),
-        (gathers_a_generator, "bad yield: work(work(name='a')). Await a step"),
+        (gathers_a_generator, "bad yield: work(name='a'). Await a step"),
         (sleeps_for_ever, "set a timer of 1e+300 seconds. Use None where there is no timeout"),
         (begins_again_in_a_task, "called again(…) in a task of its own. Let the flow's own function call it"),
         (runs_a_process, "loop.subprocess_exec, which reaches outside"),
