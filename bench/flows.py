@@ -26,9 +26,9 @@ from mainspring.core.fold import fold
 from mainspring.flows import receive
 from mainspring.testing.envelopes import EPOCH
 
-ROUNDS = 5
-ORDERS = 2_000
-CALLS = 2_000
+ROUNDS = 3
+ORDERS = 1_000
+CALLS = 1_000
 AWAITS = 1_000
 IDLE = 1_000
 
@@ -121,6 +121,8 @@ def rerun_ms(awaits: int) -> float:
         position = len(stream) + 1
         stream.append(Occurrence(Sent(call.command(number=number, chain="c")), EPOCH, position, None))
         stream.append(Occurrence(Received(call.done(number)), EPOCH, position + 1, position))
+    waiting = Sent(call.command(number=awaits, chain="c"))
+    stream.append(Occurrence(waiting, EPOCH, len(stream) + 1, None))
     chain.own_type_parameters()
     state = fold(chain, chain.initial_state, stream)
     took = list[float]()
