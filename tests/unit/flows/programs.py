@@ -136,6 +136,7 @@ async def op_wait_for(seconds: float, inner: Program) -> Any:
 
 
 async def op_sleep(seconds: float) -> Any:
+    # In a flow: it is recorded, and nobody waits.
     await asyncio.sleep(seconds)
     return asyncio.get_running_loop().time()
 

@@ -144,6 +144,7 @@ def test_a_timer_that_comes_although_it_was_cancelled_changes_nothing() -> None:
 
 def test_timers_of_nearly_the_same_length_have_keys_of_their_own() -> None:
     async def sleeps(go: Go) -> None:
+        # In a flow: it is recorded, and nobody waits.
         await asyncio.gather(asyncio.sleep(1_234_567), asyncio.sleep(1_234_568), asyncio.sleep(0.1), asyncio.sleep(0.1))
 
     world = run_in(sleeps)
@@ -181,6 +182,7 @@ async def counts(go: Go) -> str:
         stage("second")
         await receive(Ping)
         return "done"
+    # In a flow: it is recorded, and nobody waits.
     sleeping = asyncio.create_task(asyncio.sleep(300))
     await work(f"round {len(go.program)}")
     assert not sleeping.done()
@@ -355,6 +357,7 @@ async def forgets_to_receive(go: Go) -> None:
 
 async def spins(go: Go) -> None:
     while True:  # noqa: ASYNC110  the mistake that is meant
+        # In a flow: it is recorded, and nobody waits.
         await asyncio.sleep(0)
 
 
@@ -383,6 +386,7 @@ async def gathers_a_generator(go: Go) -> None:
 
 
 async def sleeps_for_ever(go: Go) -> None:
+    # In a flow: it is recorded, and nobody waits.
     await asyncio.sleep(1e300)
 
 
