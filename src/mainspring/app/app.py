@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from mainspring.app import letters, lifecycle
 from mainspring.app.blocking import BlockingApp
@@ -34,6 +34,7 @@ from mainspring.app.workflow_handle import R, WorkflowHandle
 from mainspring.core.messages import In, Message, Out
 from mainspring.core.route import check_id
 from mainspring.core.workflow import STEPS_PER_HOUR, State, Workflow
+from mainspring.engine.handlers.handler import Context
 from mainspring.engine.handlers.policies.breaker import Breaker
 from mainspring.engine.handlers.policies.limits import RateLimit
 from mainspring.engine.handlers.policies.retry import Retry
@@ -154,6 +155,10 @@ class Mainspring:
         return registering(self._internals.wiring.add_subscriber, function, options)
 
     @overload
+    def step(self, function: Callable[Concatenate[Context, P], Awaitable[T]], /) -> Step[P, T]: ...
+    @overload
+    def step(self, function: Callable[Concatenate[Context, P], T], /) -> Step[P, T]: ...
+    @overload
     def step(self, function: Callable[P, Awaitable[T]], /) -> Step[P, T]: ...
     @overload
     def step(self, function: Callable[P, T], /) -> Step[P, T]: ...
@@ -168,7 +173,7 @@ class Mainspring:
     def step(self, function: Any = None, /, *, name: str | None = None, raises: Any = (), **options: Any) -> Any:  # pyright: ignore[reportInconsistentOverload]  as above
         """Register a function that a flow may await: `await charge("o-1", 500)`. Recorded are its arguments and result.
 
-        It may be async or plain (plain ones run in threads), and may have a parameter of the type Context. It is a
+        It may be async or plain (plain ones run in threads), and may have a Context as its first parameter. It is a
         handler, with a handler's options. Errors of the types in `raises` are results: they are not tried again, and
         the flow may catch them by their type. `name` is what its calls are stored under; by default the function's.
         """

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
 from importlib import import_module
 from types import UnionType
-from typing import Any, Final, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, get_args, overload
+from typing import Any, Concatenate, Final, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, get_args, overload
 
 from mainspring.app.internals import Internals
 from mainspring.core.messages import Message
@@ -80,6 +80,10 @@ class StepDecorator(Protocol):
     >>> decorate: StepDecorator = Mainspring("memory://").step(name="charge")
     """
 
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Awaitable[T]], /) -> Step[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> Step[P, T]: ...
     @overload
     def __call__(self, function: Callable[P, Awaitable[T]], /) -> Step[P, T]: ...
     @overload

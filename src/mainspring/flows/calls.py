@@ -223,6 +223,8 @@ class Step(Generic[P, T]):
         """The parameter that gets a handler's Context, if there is one."""
         self._signature = inspect.signature(function)
         fields, returns = self._read()
+        taken = [each for each in self._signature.parameters.values() if each.name != self.context]
+        self._signature = self._signature.replace(parameters=taken)
         module = function.__module__
         self.command: Any = defstruct(self.name, fields, frozen=True, kw_only=True, module=module)
         """The type of its commands."""
@@ -238,22 +240,22 @@ class Step(Generic[P, T]):
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
-        return Call(
-            self.name,
-            self.command_of(*args, **kwargs),
-            self._answer,
-            place_of_caller(),
-            plain=lambda: self.plain(*args, **kwargs),
-        )
+        command = self.command_of(*args, **kwargs)
+        return Call(self.name, command, self._answer, place_of_caller(), plain=lambda: self._plainly(command))
+
+    def _plainly(self, command: Any) -> Any:
+        """Call the function, outside of flows; there is no context."""
+        if self.context is not None:
+            raise FlowError(
+                f"The step {self.name} was awaited outside of a flow, where there is no Context for it",
+                f"Call the function itself, as in `{self.name}.plain(…)`, with one of yours.",
+            )
+        plain: Any = self.plain
+        return plain(**self.arguments_of(command))
 
     def command_of(self, *args: Any, **kwargs: Any) -> Any:
         """Return the command that stands for a call with these arguments."""
-        if self.context is None:
-            return self.command(**self._signature.bind(*args, **kwargs).arguments)
-        kwargs.setdefault(self.context, None)
-        bound = self._signature.bind(*args, **kwargs)
-        del bound.arguments[self.context]
-        return self.command(**bound.arguments)
+        return self.command(**self._signature.bind(*args, **kwargs).arguments)
 
     def arguments_of(self, command: Any) -> dict[str, Any]:
         """Return what to call the function with."""

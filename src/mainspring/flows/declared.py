@@ -36,7 +36,7 @@ class Declared:
 def declared_in(function: Callable[..., Any], is_flow: Callable[[Any], bool]) -> Declared:
     """Return what the code of a function, and of those that it names, says."""
     found = Declared()
-    package = function.__module__.partition(".")[0]
+    package = (function.__module__ or "").partition(".")[0]
     left, read = [inspect.unwrap(function)], set[Any]()
     while left and len(read) < FUNCTIONS_READ:
         one = left.pop()
@@ -56,7 +56,7 @@ def declared_in(function: Callable[..., Any], is_flow: Callable[[Any], bool]) ->
                     found.steps.setdefault(cast("Step[Any, Any]", value))
                 elif is_flow(value):
                     found.flows.setdefault(value)
-                elif isinstance(value, FunctionType) and value.__module__.partition(".")[0] == package:
+                elif isinstance(value, FunctionType) and (value.__module__ or "").partition(".")[0] == package:
                     left.append(value)
     return found
 
@@ -91,7 +91,8 @@ def _names_of(function: FunctionType) -> dict[str, Any]:
             free[name] = cell.cell_contents
         except ValueError:
             continue  # not bound yet
-    return {**function.__globals__, **free}
+    own = {*function.__code__.co_varnames, *function.__code__.co_cellvars}
+    return {name: value for name, value in {**function.__globals__, **free}.items() if name not in own}
 
 
 def _types(node: ast.expr, names: dict[str, Any]) -> Iterator[type[Any]]:

@@ -126,7 +126,8 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         kind = cast("type[Any]", type(happened))
         if kind is Became:
             if type(happened.state) is Entered:
-                return state.at_stage(self._stages[happened.state.stage])
+                # A stage whose name the code does not have any more is passed over: stages are no drift.
+                return state.at_stage(self._stages.get(happened.state.stage, type(state)))
             return self._begun_again(state, event)
         if kind is Scheduled and happened.at is not None:
             return None  # set anew by an operator's reset, for when it was due: code says how long, never until when

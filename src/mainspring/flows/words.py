@@ -24,28 +24,31 @@ B = TypeVar("B")
 @overload
 def call(message: Message, answer: type[T], /) -> Call[T]: ...
 @overload
-def call(message: Message, answer: UnionType | None = None, /) -> Call[Any]: ...
-def call(message: Message, answer: Any = None, /) -> Call[Any]:
+def call(message: Message, answer: UnionType, /) -> Call[Any]: ...
+def call(message: Message, answer: Any, /) -> Call[Any]:
     """Send a message to its handler or workflow, and await what comes back: its result or its reply.
 
-    `answer` is the type that comes back, one or a union; with None, whatever does.
+    `answer` is the type that comes back, one or a union. Of a handler that returns nothing, nothing comes back.
     """
-    name = type_of(type(message)).name
-    types = _types(answer)
+    name, types = type_of(type(message)).name, _types(answer)
+    if not types:
+        raise FlowError(f"call({name}(…)) awaits no answer", "Say of what type it is, as in call(message, Answer).")
     return Call(name, message, answer_of(name, types), place_of_caller(), types=types)
 
 
 @overload
 def child(message: Message, answer: type[T], /) -> Call[T]: ...
 @overload
-def child(message: Message, answer: UnionType | None = None, /) -> Call[Any]: ...
-def child(message: Message, answer: Any = None, /) -> Call[Any]:
+def child(message: Message, answer: None, /) -> Call[None]: ...
+@overload
+def child(message: Message, answer: UnionType, /) -> Call[Any]: ...
+def child(message: Message, answer: Any, /) -> Call[Any]:
     """Begin an instance of another workflow as this one's child, and await its result.
 
-    One that ends badly raises StepFailed. When this instance ends before it, it is cancelled.
+    `answer` is the type of its result, one or a union; None where it has none. One that ends badly raises StepFailed.
+    When this instance ends before it, it is cancelled. Of a flow, call the flow itself: `await invoice(order)`.
     """
-    name = type_of(type(message)).name
-    types = _types(answer)
+    name, types = type_of(type(message)).name, _types(answer)
     return Call(name, message, answer_of(name, types), place_of_caller(), kind=StartChild, types=types)
 
 

@@ -374,7 +374,7 @@ async def hides_an_error(go: Go) -> None:
 
 async def sends_what_nobody_knows(go: Go) -> None:
     message = Told("x")
-    await call(message)
+    await call(message, Go)
 
 
 async def fans_out_what_is_no_call(go: Go) -> None:

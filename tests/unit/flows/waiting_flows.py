@@ -93,7 +93,7 @@ async def parcel(parcel: Parcel) -> None:
 
 @app.flow(id="id")
 async def shipping(begin: Begin) -> None:
-    await child(Parcel(begin.id + "-parcel"))
+    await child(Parcel(begin.id + "-parcel"), None)
 
 
 @app.flow(id="id")

@@ -23,6 +23,11 @@ class Deliver:
     id: str
 
 
+@dataclass(frozen=True)
+class Delivered:
+    id: str
+
+
 @app.flow
 async def sending(start: Start) -> None:
-    await call(Deliver(start.id))
+    await call(Deliver(start.id), Delivered)
