@@ -24,6 +24,7 @@ from mainspring import Mainspring
 from mainspring.core.events import InitiatedBy, Occurrence, Received, Sent
 from mainspring.core.fold import fold
 from mainspring.flows import receive
+from mainspring.flows.flow import run_of
 from mainspring.testing.envelopes import EPOCH
 
 ROUNDS = 3
@@ -128,7 +129,7 @@ def rerun_ms(awaits: int) -> float:
     took = list[float]()
     for _ in range(2 * ROUNDS):
         began = time.perf_counter()
-        run = chain.run_of(state)
+        run = run_of(chain, state)
         took.append(1_000 * (time.perf_counter() - began))
         run.close()
     return statistics.median(took)
@@ -149,7 +150,7 @@ def idle_bytes(count: int) -> float:
     ]
     gc.collect()
     before = rss_mb("VmRSS")
-    runs = [waits.run_of(state) for state in states]
+    runs = [run_of(waits, state) for state in states]
     after = rss_mb("VmRSS")
     for run in runs:
         run.close()

@@ -28,7 +28,7 @@ OWN_MODULES: Final = {"mainspring.app.signatures", "mainspring.styles.history_wo
 HANDLES: Final = {
     *("BlockingApp", "Hooks", "Pauses", "Post", "ProjectionHandle", "Projections"),
     *("Schedules", "Tasks", "Simulation", "BlockingWorld", "Given", "When", "History"),
-    *("BlockingReceipt", "BlockingTransaction"),
+    *("BlockingReceipt", "BlockingTransaction", "Journal", "Place"),
     *(
         "Parts",
         "Search",

@@ -17,7 +17,7 @@ _ASKED: Final = (Sent, Scheduled, TaskAsked, ChildStarted, FannedOut, Published,
 
 
 class Place(NamedTuple):
-    """A line of code.
+    """A line of code: its `file`, `line` and `function`.
 
     >>> str(Place("shop.py", 12, "fulfil"))
     'shop.py:12 in fulfil'

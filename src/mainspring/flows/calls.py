@@ -117,8 +117,11 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         types: tuple[type[Any], ...] = (),
     ) -> None:
         self.name = name
+        """What is called."""
         self.message = message
+        """What is sent."""
         self.answer = answer
+        """Makes of the message that comes back what its await returns, or raises."""
         self._at = at
         self._kind = kind
         self._plain = plain
@@ -216,7 +219,9 @@ class Step(Generic[P, T]):
         self.plain = function
         """The function itself."""
         self.name = name or function.__name__
+        """What its calls are stored under."""
         self.raises = raises
+        """The errors that are results: a flow may catch them by their type."""
         self.__doc__ = function.__doc__
         self.__name__, self.__module__ = self.name, function.__module__
         self.context: str | None = None
@@ -238,6 +243,7 @@ class Step(Generic[P, T]):
         )
         """The type of what joins many of its calls."""
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
+        """Whether the function is async; a plain one runs in a thread."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         command = self.command_of(*args, **kwargs)

@@ -23,7 +23,7 @@ from mainspring.flows.asked import Place
 from mainspring.flows.calls import Call, Result, Step, answer_of, place_of_caller
 from mainspring.flows.code import Code, Drift
 from mainspring.flows.declared import Declared, declared_in
-from mainspring.flows.journal import Journal
+from mainspring.flows.journal import Journal, log_of
 from mainspring.flows.messages import Entered, TimerDue
 from mainspring.flows.run import Run
 from mainspring.logs import logger
@@ -94,32 +94,7 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         raise NotImplementedError
 
     def decide_on(self, asked: Occurrence[Received[Any]], state: Journal, /) -> list[Decision[Any, Any]] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.decided(asked, state, Run.decide)
-
-    def decided(
-        self,
-        asked: Occurrence[Received[Any]],
-        state: Journal,
-        decide: Callable[[Run, Occurrence[Any]], list[Decision[Any, Any]]],
-    ) -> list[Decision[Any, Any]] | None:
-        """Return what is decided about an input. `decide` is called with the run that waits, and with the input."""
-        if type(asked.event.message) is DeadlinePassed:
-            return None
-        if state.recorded > ENTRIES_MOST:
-            raise FlowError(
-                f"{self.name} has {state.recorded:,} entries in its journal; {ENTRIES_MOST:,} is the most",
-                "Call again(…) now and then: it begins anew in the same stream.",
-            )
-        run = live.taken(state, self.function)
-        if run is None:
-            run = self.run_of(state)
-        try:
-            decisions = decide(run, asked)
-        except BaseException:
-            run.close()
-            raise
-        self._put_away(run, asked, state)
-        return decisions
+        return decided(self, asked, state, Run.decide)
 
     def evolve(self, state: Journal, event: Occurrence[Any], /) -> Journal | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         happened: Any = event.event
@@ -152,23 +127,12 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
 
     # ---- what a run asks
 
-    def run_of(self, state: Journal) -> Run:
-        """Return a run of the code on a journal, which waits where the instance waits."""
-        stage = type_of(type(state)).name
-        run = Run(cast("Code", self), None if stage == STAGE else stage)
-        try:
-            run.replay(state.entries)
-        except BaseException:
-            run.close()
-            raise
-        return run
-
     def drift_of(self, state: Journal) -> DriftError | None:
         """Return how the code differs from what is recorded, if its next input would be refused for that."""
         if not state.recorded:
             return None
         try:
-            run = self.run_of(state)
+            run = run_of(self, state)
         except DriftError as drift:
             return drift
         drift = run.drift
@@ -270,21 +234,11 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
     _steps: Mapping[type[Any], Step[Any, Any]]
     _inputs: frozenset[type[Any]]
 
-    def _put_away(self, run: Run, asked: Occurrence[Any], state: Journal) -> None:
-        """Keep a run for the next input, if it waits for one. Where that is kept, evolve says."""
-        if run.following is not None:
-            live.begun(*run.following)
-        if run.ended:
-            run.close()
-        elif state.log is None:
-            live.begun(asked.event.message, run)
-        else:
-            live.put_back(state.log, run, state.recorded)
-
     def _keep(self, by: Any, after: Journal) -> None:
         """Keep the run that has just begun with the journal that has just begun."""
-        if after.log is not None:
-            live.put_with_begun(by, after.log, after.recorded - 1)
+        log = log_of(after)
+        if log is not None:
+            live.put_with_begun(by, log, after.recorded - 1)
 
     def _begun_again(self, state: Journal, event: Occurrence[Any]) -> Journal:
         unread = set(event.event.state.unread)
@@ -295,6 +249,57 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
         after = after.appended(event)
         self._keep(event.event.state, after)
         return after
+
+
+def run_of(flow: Flow[Any, Any], state: Journal) -> Run:
+    """Return a run of a flow's code on a journal, which waits where the instance waits."""
+    stage = type_of(type(state)).name
+    run = Run(cast("Code", flow), None if stage == STAGE else stage)
+    try:
+        run.replay(state.entries)
+    except BaseException:
+        run.close()
+        raise
+    return run
+
+
+def decided(
+    flow: Flow[Any, Any],
+    asked: Occurrence[Received[Any]],
+    state: Journal,
+    decide: Callable[[Run, Occurrence[Any]], list[Decision[Any, Any]]],
+) -> list[Decision[Any, Any]] | None:
+    """Return what a flow decides about an input. `decide` is called with the run that waits, and with the input."""
+    if type(asked.event.message) is DeadlinePassed:
+        return None
+    if state.recorded > ENTRIES_MOST:
+        raise FlowError(
+            f"{flow.name} has {state.recorded:,} entries in its journal; {ENTRIES_MOST:,} is the most",
+            "Call again(…) now and then: it begins anew in the same stream.",
+        )
+    run = live.taken(state, flow.function)
+    if run is None:
+        run = run_of(flow, state)
+    try:
+        decisions = decide(run, asked)
+    except BaseException:
+        run.close()
+        raise
+    _put_away(run, asked, state)
+    return decisions
+
+
+def _put_away(run: Run, asked: Occurrence[Any], state: Journal) -> None:
+    """Keep a run for the next input, if it waits for one. Where that is kept, evolve says."""
+    if run.following is not None:
+        live.begun(*run.following)
+    log = log_of(state)
+    if run.ended:
+        run.close()
+    elif log is None:
+        live.begun(asked.event.message, run)
+    else:
+        live.put_back(log, run, state.recorded)
 
 
 def flow_of(workflow: object) -> Flow[Any, Any] | None:

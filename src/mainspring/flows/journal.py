@@ -36,19 +36,14 @@ class Journal:
     """How many entries it has."""
 
     @property
-    def log(self) -> Log | None:
-        """The entries, and perhaps more behind them; None where there are none."""
-        return vars(self).get("_log")  # no field of any kind: it is not stored
-
-    @property
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
-        return [] if self.log is None else self.log.entries[: self.recorded]
+        return [] if (log := log_of(self)) is None else log.entries[: self.recorded]
 
     @property
     def argument(self) -> Any:
         """What the code began with; None before it has begun."""
-        entries = [] if self.log is None else self.log.entries
+        entries = [] if (log := log_of(self)) is None else log.entries
         for place in range(self.recorded):
             event: Any = entries[place].event
             kind = cast("type[Any]", type(event))
@@ -60,7 +55,7 @@ class Journal:
 
     def appended(self, entry: Entry) -> Self:
         """Return the journal with one entry more."""
-        log, length = self.log, self.recorded
+        log, length = log_of(self), self.recorded
         if log is None:
             log = Log()
         elif len(log.entries) > length:
@@ -70,7 +65,7 @@ class Journal:
 
     def asked_at(self, entry: Entry) -> int | None:
         """Return where a task was asked that a reset has asked anew; None for one that the code asks."""
-        entries = self.entries if self.log is not None and entry.position - self._last > 1 else []
+        entries = self.entries if self.recorded and entry.position - self._last > 1 else []
         for place in range(len(entries) - 1, -1, -1):
             event = entries[place].event
             if isinstance(event, Asked | TaskClosed) and event.key == entry.event.key:
@@ -79,7 +74,7 @@ class Journal:
 
     @property
     def _last(self) -> int:
-        return 0 if self.log is None else self.log.entries[self.recorded - 1].position
+        return 0 if (log := log_of(self)) is None else log.entries[self.recorded - 1].position
 
     def replaced(self, place: int, entry: Entry) -> Self:
         """Return the journal with another entry in a place."""
@@ -89,7 +84,7 @@ class Journal:
 
     def at_stage(self, stage: type[Journal]) -> Journal:
         """Return it at another stage."""
-        return self if type(self) is stage else _of(stage, self.log, self.recorded)
+        return self if type(self) is stage else _of(stage, log_of(self), self.recorded)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.entries == other.entries
@@ -102,6 +97,15 @@ class Journal:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.recorded} recorded)"
+
+
+def log_of(journal: Journal) -> Log | None:
+    """Return the entries of a journal, and perhaps more behind them; None where there are none.
+
+    >>> log_of(Journal()) is None
+    True
+    """
+    return vars(journal).get("_log")  # no field of any kind: it is not stored
 
 
 def _of(cls: Any, log: Log | None, length: int) -> Any:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import Any, Final
 from weakref import ref
 
-from mainspring.flows.journal import Journal, Log
+from mainspring.flows.journal import Journal, Log, log_of
 from mainspring.flows.run import Run
 
 LIVE_FLOWS: Final = 2_000
@@ -57,7 +57,7 @@ def kept() -> int:
 
 def taken(journal: Journal, function: Any) -> Run | None:
     """Take the run of a function that has seen just this journal, if there is one; whoever takes it puts it back."""
-    log = journal.log
+    log = log_of(journal)
     live: Live | None = None if log is None else log.live
     if log is None or live is None or live.seen > journal.recorded:
         return None

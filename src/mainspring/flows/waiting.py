@@ -20,12 +20,12 @@ from mainspring.core.decisions import Ask, FanOut, Send, StartChild
 from mainspring.core.messages import type_of
 from mainspring.errors import shown, told
 from mainspring.flows.calls import Call
+from mainspring.flows.flow import Flow, run_of
 from mainspring.sources import code_text, line_text
 from mainspring.views import Frame, FunctionText, Variable, WaitingCode, WaitsAt
 
 if TYPE_CHECKING:
     from mainspring.flows.asked import Asked
-    from mainspring.flows.flow import Flow
     from mainspring.flows.journal import Journal
     from mainspring.flows.loop import FlowTask
     from mainspring.flows.run import Run
@@ -49,7 +49,7 @@ _AWAITED: Final = ("cr_await", "gi_yieldfrom", "ag_await")
 def waiting_at(flow: Flow[Any, Any], journal: Journal, position: int = 0, *, values: bool = True) -> WaitsAt:
     """Run a flow's code on a journal, and return where it waits. Without `values`, variables have their types only."""
     try:
-        run = flow.run_of(journal)
+        run = run_of(flow, journal)
     except Exception as error:  # noqa: BLE001  drift, or whatever an author's code raises: it is the answer
         return WaitsAt(position, problem=told(error))
     try:

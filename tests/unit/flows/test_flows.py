@@ -28,6 +28,7 @@ from mainspring.core.messages import Kind
 from mainspring.errors import FlowError
 from mainspring.flows import Flow, TimerDue, again, ask, call, each, live, now, race, receive, rng, stage, uuid
 from mainspring.flows.flow import make_flow
+from mainspring.flows.journal import log_of
 from mainspring.testing import given
 from tests.unit.flows.programs import Go, Ping, Pong, Told, World, Yes, pack, work
 
@@ -324,7 +325,8 @@ def test_code_that_resists_its_end_is_named_and_left(
                 continue
 
     world = run_in(stubborn)
-    world.state.log.live.close()
+    log: Any = log_of(world.state)
+    log.live.close()
     assert len(world.come(("ping", 0))) == 1
     assert "do not await there" in caplog.text
 

@@ -59,9 +59,9 @@ def check_flow(machine: Machine, world: World) -> Iterator[Finding]:
     for transition, output in ((each, output) for each in machine.transitions for output in each.outputs):
         names = [output.message] if output.decision in ("Send", "FanOut", "StartChild") else []
         for name in (*names, output.compensate):
-            if name is not None and name not in told and world.destination(name).taker == "nobody":
+            if name is not None and name not in told and world.destination(name).taker == "nothing":
                 told.add(name)
-                what = f"{name} is sent, and nobody in the app takes it"
+                what = f"{name} is sent, and nothing in the app takes it"
                 place = output.place or entry_place(transition, machine)
                 yield finding("MS302", machine.workflow, place, what, name, witness=runs.witness_of(transition))
 

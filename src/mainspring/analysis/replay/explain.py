@@ -21,6 +21,7 @@ from mainspring.engine.recording.redecision import decided
 from mainspring.engine.recording.walk import Moment, beside_input
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import told
+from mainspring.flows.flow import decided as decided_by_flow
 from mainspring.flows.flow import flow_of
 from mainspring.purity.guarding import guarded, with_method
 
@@ -143,7 +144,7 @@ def _traced_step(workflow: Workflow[Any, Any, Any], trace: Trace) -> Callable[..
         return _traced(workflow.decide_on, trace)
 
     def decide(asked: Any, state: Any) -> Any:
-        return flow.decided(asked, state, lambda run, now: trace.call(run.decide, now))
+        return decided_by_flow(flow, asked, state, lambda run, now: trace.call(run.decide, now))
 
     return decide
 
