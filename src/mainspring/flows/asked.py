@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from mainspring.core.decisions import Ask, CloseTask, Decision, FanOut, Publish, Reply, Schedule, Send, StartChild
 from mainspring.core.events import Asked as TaskAsked
@@ -13,7 +13,11 @@ from mainspring.core.failures import DeadlinePassed
 from mainspring.flows.ends import AnswerError
 from mainspring.flows.journal import Entry
 
-_ASKED: Final = (Sent, Scheduled, TaskAsked, ChildStarted, FannedOut, Published, Replied)
+_ASKED: Final[frozenset[type[Any]]] = frozenset({TaskAsked, ChildStarted, FannedOut, Published, Replied})
+
+
+At: TypeAlias = tuple[CodeType, int]
+"""Code, and a line of its file."""
 
 
 class Place(NamedTuple):
@@ -42,12 +46,12 @@ class Asked:
     `answer` turns the message that comes back into what the code gets, or raises.
     """
 
-    __slots__ = ("answer", "decision", "future", "place", "recorded", "types")
+    __slots__ = ("_at", "answer", "decision", "future", "recorded", "types")
 
     def __init__(
         self,
         decision: Decision[Any, Any],
-        place: Place | None,
+        at: At | None,
         future: Any,
         answer: Callable[[Any], Any] | None,
         *,
@@ -55,11 +59,16 @@ class Asked:
         types: tuple[type[Any], ...] = (),
     ) -> None:
         self.decision = decision
-        self.place = place
+        self._at = at
         self.future = future
         self.answer = answer
         self.recorded = recorded
         self.types = types
+
+    @property
+    def place(self) -> Place | None:
+        """The line that asked for it, where that is known."""
+        return None if self._at is None else Place.of(*self._at)
 
     @property
     def waits(self) -> bool:
@@ -96,21 +105,25 @@ def is_asked(entry: Entry) -> bool:
     True
     """
     event: Any = entry.event
-    if type(event) is Sent and event.undoes is not None:
-        return False
-    return isinstance(event, _ASKED) and type(getattr(cast("Any", event), "message", None)) is not DeadlinePassed
+    kind = cast("type[Any]", type(event))
+    if kind is Sent:
+        return event.undoes is None
+    if kind is Scheduled:
+        return type(event.message) is not DeadlinePassed
+    return kind in _ASKED
 
 
 def matches(asked: Asked, entry: Entry) -> bool:
     """Return True if what is recorded is what the code asks for."""
     decision: Any = asked.decision
     event: Any = entry.event
+    if cast("type[Any]", type(decision)) is Send:  # by far the most of them
+        return cast("type[Any]", type(event)) is Sent and bool(event.message == decision.message)
     event_type, compared = _COMPARED[type(decision)]
     return type(event) is event_type and bool(compared(decision, event))
 
 
 _COMPARED: Final[dict[type[Any], tuple[type[Any], Callable[[Any, Any], bool]]]] = {
-    Send: (Sent, lambda decision, event: event.message == decision.message),
     Schedule: (Scheduled, lambda decision, event: event.key == decision.cancel_key),
     Ask: (TaskAsked, lambda decision, event: event.key == decision.task_key),
     StartChild: (ChildStarted, lambda decision, event: event.message == decision.message),

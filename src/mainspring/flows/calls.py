@@ -99,6 +99,7 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         "_generator",
         "_kind",
         "_plain",
+        "_run",
         "_types",
         "answer",
         "message",
@@ -129,7 +130,7 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         self._compensation: Any = None
         self._generator: Generator[Any, Any, T_co] | None = None
         self._awaited = False
-        run = running()
+        self._run = run = running()
         if run is not None:
             run.created(self)
 
@@ -163,9 +164,8 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
 
     def use(self) -> None:
         """Count as awaited."""
-        run = running()
-        if run is not None:
-            run.used(self)
+        if self._run is not None:
+            self._run.used(self)
 
     def __await__(self) -> Generator[Any, Any, T_co]:
         if self._awaited:
@@ -173,11 +173,11 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
                 f"{self.name}(…) of {self.place} is awaited twice", "Keep its result, or call the step once more."
             )
         self._awaited = True
-        run = running()
+        run = self._run or running()
         if run is None:
             return (yield from self._outside().__await__())
         run.used(self)
-        future: Future[T_co] = run.ask(self.decision, self.place, self.answer, self._types)
+        future: Future[T_co] = run.ask(self.decision, self._at, self.answer, self._types)
         return (yield from future)
 
     async def _outside(self) -> T_co:
@@ -231,7 +231,8 @@ class Step(Generic[P, T]):
         taken = [each for each in self._signature.parameters.values() if each.name != self.context]
         self._signature = self._signature.replace(parameters=taken)
         module = function.__module__
-        self.command: Any = defstruct(self.name, fields, frozen=True, kw_only=True, module=module)
+        self._takes_in_order = positional = all(each.kind is not each.KEYWORD_ONLY for each in taken)
+        self.command: Any = defstruct(self.name, fields, frozen=True, kw_only=not positional, module=module)
         """The type of its commands."""
         self.done: Any = defstruct(f"{self.name}.done", [("value", returns)], frozen=True, module=module)
         """The type of its answers."""
@@ -261,6 +262,11 @@ class Step(Generic[P, T]):
 
     def command_of(self, *args: Any, **kwargs: Any) -> Any:
         """Return the command that stands for a call with these arguments."""
+        if self._takes_in_order:
+            try:
+                return self.command(*args, **kwargs)
+            except TypeError:
+                pass  # Python's own text says more of what is wrong with a call
         return self.command(**self._signature.bind(*args, **kwargs).arguments)
 
     def arguments_of(self, command: Any) -> dict[str, Any]:

@@ -82,7 +82,13 @@ class FlowFuture(asyncio.Future[Any]):
     number: int
 
     def __hash__(self) -> int:
-        return self.number
+        # Given when it is first asked for, as for few: the order of that is the code's own.
+        try:
+            return self.number
+        except AttributeError:
+            loop: Any = self.get_loop()
+            self.number = loop.next_number()
+            return self.number
 
 
 class FlowLoop(asyncio.AbstractEventLoop):
@@ -141,11 +147,12 @@ class FlowLoop(asyncio.AbstractEventLoop):
     def create_future(self) -> FlowFuture:
         if self.closing:
             self.evict()
+        return FlowFuture(loop=self)
+
+    def next_number(self) -> int:
+        """Return the number of a task or future, which is its hash."""
         self._count += 1
-        future = FlowFuture.__new__(FlowFuture)
-        future.number = self._count
-        future.__init__(loop=self)
-        return future
+        return self._count
 
     def create_task(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None, **_: Any
@@ -214,6 +221,11 @@ class FlowLoop(asyncio.AbstractEventLoop):
             if not handle.cancelled():
                 handle._run()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as every loop does
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether something can run now."""
+        return bool(self._ready)
+
     def pending(self) -> list[FlowTask]:
         """Return the tasks that have not ended, oldest first."""
         return [task for task in self._tasks if not task.done()]
@@ -221,6 +233,14 @@ class FlowLoop(asyncio.AbstractEventLoop):
     def ended_badly(self) -> list[FlowTask]:
         """Return the tasks that have failed, and whose error nobody has looked at."""
         return [task for task in self._tasks if task.done() and _is_unseen(task)]
+
+    def let_go(self) -> None:
+        """Forget everything that knows this loop, so that it goes without a collection of garbage."""
+        self.unhandled.clear()
+        self._tasks.clear()
+        self._ready.clear()
+        self.run = None
+        self._schedule = self._cancel = _nothing
 
     def current(self) -> Current:
         """Let code find this loop as the one that runs; the one in which the caller runs is out of sight meanwhile."""
@@ -245,6 +265,10 @@ class Current:
     def __exit__(self, *_: object) -> None:
         events._set_running_loop(self._outer)  # noqa: SLF001
         _swapped(self._outer, self._task)
+
+
+def _nothing(_: asyncio.TimerHandle) -> None:
+    """Stands for what is done with timers where nothing is done any more."""
 
 
 def _is_unseen(task: FlowTask) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 from mainspring.core.decisions import Become, CancelSchedule, Compensate, Complete, Decision, Fail
 from mainspring.core.events import Became, InitiatedBy, Received
 from mainspring.errors import DriftError, FlowError, shown
-from mainspring.flows.asked import Asked, Place, is_asked, matches
+from mainspring.flows.asked import Asked, At, is_asked, matches
 from mainspring.flows.code import Code
 from mainspring.flows.comparison import Comparison
 from mainspring.flows.ends import Again, Failure, StepFailed, Undo, is_declared, reason_of
@@ -37,6 +37,9 @@ TEARDOWNS: Final = 10
 
 class FlowRandom(random.Random):
     """What `rng()` gives: seeded with what is recorded, which the purity guard knows it by."""
+
+
+_INPUTS: Final[frozenset[type[Any]]] = frozenset({Received, InitiatedBy})
 
 
 class Run:
@@ -148,23 +151,22 @@ class Run:
         if self.following_run is not None and (self.following is None or self.following_run.ended):
             self.following_run.close()
         pending = self.loop.pending()
-        if not pending and not self._unawaited:
-            return
-        with self.loop.current():
-            resisting = [task.get_name() for task in pending if not _is_closed(task)]
-            for forgotten in self._unawaited.values():
-                forgotten.close()
-        self._unawaited.clear()
-        self.loop.unhandled.clear()
-        if resisting:
-            self.flow.note_resisting(resisting)
+        if pending or self._unawaited:
+            with self.loop.current():
+                resisting = [task.get_name() for task in pending if not _is_closed(task)]
+                for forgotten in self._unawaited.values():
+                    forgotten.close()
+            self._unawaited.clear()
+            if resisting:
+                self.flow.note_resisting(resisting)
+        self.loop.let_go()
 
     # ---- what the code asks for
 
     def ask(
         self,
         decision: Decision[Any, Any],
-        place: Place | None,
+        at: At | None,
         answer: Callable[[Any], Any] | None,
         types: tuple[type[Any], ...] = (),
     ) -> Any:
@@ -174,7 +176,7 @@ class Run:
             return None if answer is None else self.loop.create_future()
         self.flow.check_asked(decision)
         future = None if answer is None else self.loop.create_future()
-        self.step.append(Asked(decision, place, future, answer, types=types))
+        self.step.append(Asked(decision, at, future, answer, types=types))
         return future
 
     def ask_unrecorded(self, decision: Decision[Any, Any]) -> None:
@@ -269,8 +271,8 @@ class Run:
                 self.mail.come(self.flow.name or "", message, entry.position)  # it came before this began again
             return
         self._last, self.time = entry, entry.time
-        if self._began is not None:
-            self.loop.now = max(self.loop.now, (entry.time - self._began).total_seconds())
+        if self._began is not None and (now := (entry.time - self._began).total_seconds()) > self.loop.now:
+            self.loop.now = now
         self._deliver(message, entry)
         self.loop.run_ready()
 
@@ -324,8 +326,8 @@ class Run:
         missing = self._comparison.settle(asked, outputs, 0 if last is None else last.position)
         if missing and not self._comparison.adopted(missing):
             raise self._drift(self._comparison.unasked, missing)
-        if self._comparison.ahead:
-            self.loop.run_ready()  # an answer may have been there before the question
+        if self._comparison.ahead and self.loop.is_ready:
+            self.loop.run_ready()  # an answer was there before the question
 
     def _claim_recorded(self) -> None:
         """Take what this step asks for for what was recorded long ago, as long as more comes of that."""
@@ -428,7 +430,7 @@ def _state_of(entry: Entry) -> Any:
 
 
 def _is_input(entry: Entry) -> bool:
-    return isinstance(entry.event, Received)
+    return type(entry.event) in _INPUTS
 
 
 def _is_same(entries: Sequence[Entry], last: Entry) -> bool:

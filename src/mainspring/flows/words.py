@@ -13,7 +13,7 @@ from uuid import UUID
 from mainspring.core.decisions import Ask, CloseTask, Publish, Reply, StartChild
 from mainspring.core.messages import Message, type_of
 from mainspring.errors import FlowError
-from mainspring.flows.asked import Place
+from mainspring.flows.asked import At
 from mainspring.flows.calls import Awaited, Call, Step, answer_of, current, fan_out, place_of_caller
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def ask(title: str, answer: Any, /, *, key: str | None = None, **options: Any) -
         given = {option: value for option, value in options.items() if (option, value) != ("data", None)}
         decision = Ask(title, answer=types, key=name, **given)
         try:
-            return await run.ask(decision, Place.of(*at), lambda message: message, types)
+            return await run.ask(decision, at, lambda message: message, types)
         except asyncio.CancelledError:
             run.ask_unrecorded(CloseTask(name))
             raise
@@ -156,7 +156,7 @@ def each(calls: Iterable[Call[Any]], *, key: str | None = None, return_failures:
         def answer(message: Any, step: Step[Any, Any] = step) -> list[Any]:
             return step.each_answer(message, len(made), return_failures=return_failures)
 
-        return await run.ask(fan_out(step, made, name), Place.of(*at), answer)
+        return await run.ask(fan_out(step, made, name), at, answer)
 
     return Awaited("each", answered(), at)
 
@@ -179,12 +179,12 @@ def race(*awaitables: Awaitable[T]) -> Coroutine[Any, Any, T]:
 
 def publish(message: Message) -> None:
     """Publish a message to all that want it."""
-    current("publish").ask(Publish(message), _place(), None)
+    current("publish").ask(Publish(message), _at(), None)
 
 
 def reply(message: Message, to: str | None = None) -> None:
     """Reply to the sender of the message that was taken last, else to the one that began the flow."""
-    current("reply").ask(Reply(message, to), _place(), None)
+    current("reply").ask(Reply(message, to), _at(), None)
 
 
 def stage(name: str) -> None:
@@ -226,8 +226,8 @@ def _types(answer: Any) -> tuple[type[Any], ...]:
     return get_args(answer) if isinstance(answer, UnionType) else (answer,)
 
 
-def _place() -> Place:
-    return Place.of(*place_of_caller(3))
+def _at() -> At:
+    return place_of_caller(3)
 
 
 __all__ = ["Step", "ask", "call", "child", "each", "now", "publish", "race", "receive", "reply", "rng", "stage", "uuid"]
