@@ -194,6 +194,7 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         return self._generator.send(value)
 
     def throw(self, *error: Any) -> Any:
+        self.use()  # a task that is cancelled before it has begun: nothing was forgotten
         if self._generator is None:
             self._generator = self.__await__()
         return self._generator.throw(*error)

@@ -11,7 +11,8 @@ import asyncio
 import sys
 from asyncio import events, tasks
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context
 from typing import Any, Final, NoReturn
 
@@ -201,6 +202,22 @@ class FlowLoop(asyncio.AbstractEventLoop):
     def default_exception_handler(self, context: dict[str, Any]) -> None:
         self.unhandled.append(context)
 
+    def finish(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """End an async generator that nobody iterates any more: as asyncio does, but in this loop.
+
+        The loop in which the worker runs would call the steps of its `finally` as plain functions, at each re-run.
+        """
+        ending = generator.aclose()
+        if events._get_running_loop() is self and not self.closing:  # noqa: SLF001
+            self.create_task(ending)
+            return
+        # It was found by the collection of garbage, or is torn down with what iterated it.
+        before, self.closing = (self.closing, self._evictions), True
+        with self.current(), suppress(BaseException):
+            for _ in range(EVICTIONS):
+                ending.send(None)
+        self.closing, self._evictions = before
+
     # ---- driving it
 
     def make_ready(self, handle: asyncio.Handle) -> None:
@@ -250,19 +267,23 @@ class FlowLoop(asyncio.AbstractEventLoop):
 class Current:
     """What `current` returns. A class, and no generator: every step enters one."""
 
-    __slots__ = ("_loop", "_outer", "_task")
+    __slots__ = ("_generators", "_loop", "_outer", "_task")
 
     def __init__(self, loop: FlowLoop) -> None:
         self._loop = loop
         self._outer: asyncio.AbstractEventLoop | None = None
         self._task: Any = None
+        self._generators: Any = None
 
     def __enter__(self) -> None:
         self._outer = events._get_running_loop()  # noqa: SLF001
         self._task = _swapped(self._outer, None)
         events._set_running_loop(self._loop)  # noqa: SLF001
+        self._generators = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, self._loop.finish)
 
     def __exit__(self, *_: object) -> None:
+        sys.set_asyncgen_hooks(*self._generators)
         events._set_running_loop(self._outer)  # noqa: SLF001
         _swapped(self._outer, self._task)
 

@@ -162,13 +162,22 @@ def each(calls: Iterable[Call[Any]], *, key: str | None = None, return_failures:
 
 
 def race(*awaitables: Awaitable[T]) -> Coroutine[Any, Any, T]:
-    """Await the first of several, and cancel the others. What was sent for them goes on; its answer is passed over."""
+    """Await the first of several, and cancel the others. What was sent for them goes on; its answer is passed over.
+
+    They begin one after the other: if one has its result at once, those behind it do nothing.
+    """
 
     async def first() -> T:
-        tasks = [asyncio.ensure_future(each) for each in awaitables]
+        tasks: list[asyncio.Future[T]] = []
         try:
+            for each in awaitables:
+                tasks.append(asyncio.ensure_future(each))
+                await asyncio.sleep(0)  # of the messages that came early, one is received, and not one by each
+                if any(task.done() for task in tasks):
+                    break
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            tasks += [asyncio.ensure_future(each) for each in awaitables[len(tasks) :]]  # cancelled, they never begin
             for task in tasks:
                 task.add_done_callback(_looked_at)
                 task.cancel()

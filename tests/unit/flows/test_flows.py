@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -489,3 +490,74 @@ def test_race_ends_with_the_first_and_sends_nothing_more() -> None:
     events = world.come(("answer", 4))
     assert events[-1].result.value == "b"
     assert Became not in map(type, events)
+
+
+def test_race_leaves_a_message_that_came_early_to_who_receives_it_next() -> None:
+    async def races(go: Go) -> str:
+        await work("first")
+        one = await race(receive(Ping), receive(Pong))
+        other = await receive(Ping, Pong)
+        return f"{type(one).__name__}, {type(other).__name__}"
+
+    world = run_in(races)
+    world.come(("ping", 0))
+    world.come(("pong", 0))
+    assert world.come(("answer", max(world.open)))[-1].result.value == "Ping, Pong"
+
+
+def test_a_call_whose_task_is_cancelled_before_it_begins_was_not_forgotten() -> None:
+    async def gives_up(go: Go) -> str:
+        try:
+            await asyncio.wait_for(work("a"), 0)
+        except TimeoutError:
+            pass
+        with pytest.raises(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(work("b"))
+                raise ValueError
+        return "given up"
+
+    assert run_in(gives_up).ended
+
+
+def test_an_async_generator_that_is_left_ends_in_the_flow() -> None:
+    async def numbers() -> AsyncIterator[str]:
+        try:
+            yield await work("a")
+            yield "b"
+        finally:
+            await work("closed")
+
+    async def leaves(go: Go) -> None:
+        async for _ in numbers():
+            break
+        await receive(Ping)
+
+    before = sys.get_asyncgen_hooks()
+    asked = run_in(leaves).come(("answer", 3))
+    assert work.command(name="closed") in messages(asked)
+    assert sys.get_asyncgen_hooks() == before
+
+
+def test_an_async_generator_that_is_torn_down_asks_for_nothing() -> None:
+    ends: list[str] = []
+
+    async def numbers() -> AsyncIterator[str]:
+        try:
+            yield "a"
+        finally:
+            ends.append("began")
+            await work("closed")
+            ends.append("went on")
+
+    async def waits(go: Go) -> None:
+        held = numbers()
+        await anext(held)
+        await receive(Ping)
+
+    world = run_in(waits)
+    log = log_of(world.state)
+    assert log is not None
+    log.live.close()
+    gc.collect()
+    assert set(ends) == {"began"}
