@@ -154,6 +154,30 @@ def test_steps_are_stubbed_by_what_they_return_raise_or_do() -> None:
     run(body)
 
 
+def test_a_kind_of_an_error_that_a_step_declares_is_caught_as_what_is_declared() -> None:
+    app = Mainspring("memory://")
+
+    @app.step(raises=LookupError)
+    def find(id: str) -> None:
+        raise KeyError(id)
+
+    @app.flow
+    async def finding(question: Price) -> str:
+        try:
+            await find(question.id)
+        except LookupError as error:
+            return str(error)
+        return "found"
+
+    async def body() -> None:
+        async with simulate(app) as simulated:
+            receipt = await simulated.send(Price("p-1", 3))
+            await simulated.settle()
+            assert await receipt.result() == "KeyError: 'p-1'"
+
+    run(body)
+
+
 mended = {"is": False}
 """Whether the code of `fragile` was mended. A real one is deployed anew."""
 

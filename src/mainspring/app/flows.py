@@ -172,13 +172,13 @@ def handler_of(step: Step[..., Any]) -> Callable[..., Any]:
         try:
             return done(await function(**arguments(command, context)))
         except step.raises as error:
-            raise as_final(error) from error
+            raise as_final(error, step.raises) from error
 
     def handle_plain(command: Any, context: Any) -> Any:
         try:
             return done(function(**arguments(command, context)))
         except step.raises as error:
-            raise as_final(error) from error
+            raise as_final(error, step.raises) from error
 
     handle: Any = handle_async if step.is_async else handle_plain
     functools.update_wrapper(handle, function, updated=())
@@ -202,7 +202,7 @@ class _InProcess:
         try:
             return step.plain(**arguments)
         except step.raises as error:
-            raise as_final(error) from error
+            raise as_final(error, step.raises) from error
 
 
 def _problem_apart(step: Step[..., Any]) -> str | None:
@@ -217,11 +217,19 @@ def _problem_apart(step: Step[..., Any]) -> str | None:
     return None
 
 
-def as_final(error: Exception) -> Exception:
-    """Return what says that an error is an answer, and no reason to try again: a flow may catch it by its type."""
+def as_final(error: Exception, raises: tuple[type[Exception], ...]) -> Exception:
+    """Return what says that an error is an answer, and no reason to try again: a flow may catch it by its type.
+
+    >>> as_final(KeyError("o-1"), (LookupError,))
+    DoNotRetryError("LookupError: KeyError: 'o-1'")
+    """
     if isinstance(error, DoNotRetryError | RetryLaterError):
         return error
-    return DoNotRetryError(f"{type(error).__name__}: {error}")
+    text = f"{type(error).__name__}: {error}"
+    if type(error) not in raises:  # the declared type is what the flow can rebuild, and what it catches
+        declared = next((each for each in raises if isinstance(error, each)), None)
+        text = text if declared is None else f"{declared.__name__}: {text}"
+    return DoNotRetryError(text)
 
 
 def _checked_raises(name: str, raises: Any) -> tuple[type[Exception], ...]:

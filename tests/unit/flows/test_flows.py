@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -507,14 +508,10 @@ def test_race_leaves_a_message_that_came_early_to_who_receives_it_next() -> None
 
 def test_a_call_whose_task_is_cancelled_before_it_begins_was_not_forgotten() -> None:
     async def gives_up(go: Go) -> str:
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(work("a"), 0)
-        except TimeoutError:
-            pass
-        with pytest.raises(ExceptionGroup):
-            async with asyncio.TaskGroup() as group:
-                group.create_task(work("b"))
-                raise ValueError
+        async with asyncio.TaskGroup() as group:
+            group.create_task(work("b")).cancel()
         return "given up"
 
     assert run_in(gives_up).ended

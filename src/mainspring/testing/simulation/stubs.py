@@ -47,7 +47,7 @@ def of_step(cls: Any, outcome: Any) -> tuple[type[Any], Any]:
 def _done(step: Step[..., Any], outcome: Any) -> Any:
     if _is_exception(outcome):
         error = outcome() if isinstance(outcome, type) else outcome
-        return as_final(error) if isinstance(error, step.raises) else error
+        return as_final(error, step.raises) if isinstance(error, step.raises) else error
     if not inspect.isroutine(outcome):
         return outcome if type(outcome) is step.done else step.done(outcome)
 
@@ -56,7 +56,7 @@ def _done(step: Step[..., Any], outcome: Any) -> Any:
             result = cast("Any", outcome)(**step.arguments_of(message))
             return step.done(await result if inspect.isawaitable(result) else result)
         except step.raises as error:
-            raise as_final(error) from error
+            raise as_final(error, step.raises) from error
 
     return call
 
