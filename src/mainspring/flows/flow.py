@@ -455,7 +455,8 @@ def _stage_type(name: str) -> type[Journal]:
 
 
 def _again_type(takes: type[Any]) -> type[Any]:
-    again = defstruct("BeganAgain", [("argument", takes), ("unread", tuple[int, ...], ())], frozen=True)
+    fields = [("argument", takes), ("unread", tuple[int, ...], ()), ("times", int, 0)]
+    again = defstruct("BeganAgain", fields, frozen=True)
     return message(name="mainspring.BeganAgain")(again)
 
 

@@ -54,6 +54,8 @@ class Run:
         self.following: tuple[Any, Run] | None = None
         """The run that goes on where this one has begun again, and the state that says so."""
         self.following_run: Run | None = None
+        self._times = 0
+        """How often the instance had begun again when this began: at the same moment its random numbers are others."""
         self.agains = 0
         """How often it has begun again in this step."""
         self.step: list[Asked] = []
@@ -259,6 +261,9 @@ class Run:
         self._began = self.time = entry.time
         self._last = entry
         self._seed = self.flow.seed_of(argument)
+        if type(entry.event) is Became:
+            self._times = _state_of(entry).times
+            self._seed += f"#{self._times}"
         self._main = self.loop.create_task(self.flow.function(argument), name=self.flow.name, context=Context())
         self.loop.run_ready()
 
@@ -400,7 +405,7 @@ class Run:
         if type(argument) is not takes or time is None:
             raise FlowError(f"{name} began again with {shown(argument, 200)}", f"Give again(…) a {takes.__name__}.")
         unread = tuple(self.mail.unread)
-        state = self.flow.again_type(argument, tuple(position for _, position in unread))
+        state = self.flow.again_type(argument, tuple(position for _, position in unread), self._times + 1)
         following = self.following_run = Run(self.flow, self.stage, Mail(unread))
         with following.loop.current():
             following._start(argument, Entry(Became(state), time, 0))

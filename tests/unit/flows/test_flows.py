@@ -28,7 +28,7 @@ from mainspring.core.events import (
 )
 from mainspring.core.messages import Kind
 from mainspring.errors import FlowError
-from mainspring.flows import Flow, TimerDue, again, ask, call, each, live, now, race, receive, rng, stage, uuid
+from mainspring.flows import Flow, TimerDue, again, ask, call, each, live, now, publish, race, receive, rng, stage, uuid
 from mainspring.flows.flow import make_flow
 from mainspring.flows.journal import log_of
 from mainspring.testing import given
@@ -558,3 +558,17 @@ def test_an_async_generator_that_is_torn_down_asks_for_nothing() -> None:
     log.live.close()
     gc.collect()
     assert set(ends) == {"began"}
+
+
+def test_ids_are_others_each_time_that_a_flow_begins_again_in_one_step() -> None:
+    async def repeats(go: Go) -> None:
+        publish(Told(str(uuid())))
+        if len(go.program) < 3:
+            again(Go(go.id, (*go.program, "x")))
+
+    told = [
+        message.text
+        for message in messages([entry.event for entry in run_in(repeats, sends=(Told,)).stream])
+        if isinstance(message, Told)
+    ]
+    assert len(set(told)) == len(told) == 4
