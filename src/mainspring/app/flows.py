@@ -65,6 +65,7 @@ class FlowOptions(TypedDict, total=False):
     attributes: Callable[[Any], Mapping[str, str | int | float | bool | datetime]]
     retry: Retry | None
     receives: Types
+    from_outside: Types
     sends: Types
     steps: tuple[Step[..., Any], ...]
     stages: tuple[str, ...]
@@ -142,6 +143,7 @@ def add_flow(internals: Internals, function: Callable[..., Any] | None, options:
         "stages": (),
     } | options
     name, retry = given.pop("name", None), given.pop("retry", None)
+    given["from_outside"] = _types(given.get("from_outside"))
     given["receives"], given["sends"] = _types(given.get("receives")), _types(given.get("sends"))
     if given["drift"] not in get_args(Drift):
         raise SettingError("drift", given["drift"], 'Use "refuse" or "adopt".')

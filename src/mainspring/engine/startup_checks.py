@@ -14,6 +14,7 @@ from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.engine.operations.pauses import PAUSES
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 from mainspring.errors import WiringError
+from mainspring.flows.flow import flow_of
 from mainspring.logs import logger
 from mainspring.port.records import FAN_OUT
 from mainspring.port.store import Store
@@ -115,6 +116,8 @@ def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
     if is_internal(entry.name) or not any(map(_is_read, cls.__mro__)):
         return
     unsent = {name for base in cls.__mro__ for name in _placed(base, outputs, _UNSENT)}
+    if flow_of(entry.workflow) is not None:
+        unsent |= {outputs[result] for result in entry.definition.results if result in outputs}
     for name in sorted({*outputs.values()} - unsent):
         taken = name in registry.handlers or name in registry.subscribers or registry.knows(name)
         if not taken and name not in registry.external:

@@ -162,6 +162,11 @@ class Call(Coroutine[Any, Any, T_co], Generic[T_co]):
         self._compensation = call.message
         return self
 
+    @property
+    def is_undone(self) -> bool:
+        """Whether another call undoes it."""
+        return self._compensation is not None
+
     def use(self) -> None:
         """Count as awaited."""
         if self._run is not None:

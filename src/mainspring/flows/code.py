@@ -46,6 +46,10 @@ class Code(Protocol):
         """Refuse to wait for what is not among its inputs."""
         ...
 
+    def check_answers(self, types: Sequence[type[Any]]) -> None:
+        """Refuse to ask a person for what anyone may send past the task."""
+        ...
+
     def check_stage(self, name: str) -> None:
         """Refuse a stage that cannot be known before it comes."""
         ...

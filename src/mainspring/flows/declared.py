@@ -29,6 +29,7 @@ class Declared:
         self.flows: dict[Any, None] = {}
         self.sends: dict[type[Any], None] = {}
         self.receives: dict[type[Any], None] = {}
+        self.asks: dict[type[Any], None] = {}
         self.answers: dict[type[Any], None] = {}
         self.stages: dict[str, None] = {}
 
@@ -71,7 +72,7 @@ def _read_call(node: ast.Call, names: dict[str, Any], found: Declared) -> None:
             found.receives.update(dict.fromkeys(_types(argument, names)))
     elif word is words.ask:
         for argument in arguments[1:2]:
-            found.receives.update(dict.fromkeys(_types(argument, names)))
+            found.asks.update(dict.fromkeys(_types(argument, names)))
     elif word is words.stage:
         if arguments and isinstance(arguments[0], ast.Constant) and isinstance(arguments[0].value, str):
             found.stages.setdefault(arguments[0].value)

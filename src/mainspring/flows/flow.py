@@ -60,6 +60,8 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
     answer_types: frozenset[type[Any]] = frozenset()
     again_type: type[Any]
     receives: frozenset[type[Any]] = frozenset()
+    asks: frozenset[type[Any]] = frozenset()
+    """What answers the tasks that its code shows."""
     _outputs: frozenset[type[Any]] = frozenset()
 
     def __init__(self) -> None:
@@ -194,6 +196,17 @@ class Flow(Workflow[Any, Journal, Any, R_co], Generic[M, R_co]):
                 raise FlowError(
                     f"{self.name} receives {getattr(cls, '__name__', shown(cls, 80))}, and its code does not show that",
                     f"Declare it: @app.flow(receives=({getattr(cls, '__name__', '…')},)).",
+                )
+
+    def check_answers(self, types: Sequence[type[Any]]) -> None:
+        """Refuse to ask a person for what anyone may send past the task."""
+        allowed = self._declared_by.get("from_outside", ())
+        for cls in types:
+            if cls in _members(type(self).from_outside) and cls not in allowed:
+                raise FlowError(
+                    f"{self.name} asks for {cls.__name__}, which it also takes from outside, past the task",
+                    f"Write the type out, as in ask(…, {cls.__name__}, …); or, if all who may send may decide, say "
+                    f"@app.flow(from_outside=({cls.__name__},)).",
                 )
 
     def check_stage(self, name: str) -> None:
@@ -358,7 +371,8 @@ def settle(cls: Any) -> tuple[Any, Any, Any, Any]:
     found: Declared = declared_in(cls.function, lambda value: isinstance(value, Flow))
     steps = [*found.steps, *given["steps"]]
     children = [result for flow in found.flows for result in results_of(type(flow))]
-    receives = dict.fromkeys((*found.receives, *given["receives"]))
+    receives = dict.fromkeys((*found.receives, *found.asks, *given["receives"]))
+    cls.asks = frozenset(found.asks)
     answers = (*found.answers, *children)
     internal = (*(each for step in steps for each in (step.done, step.all_done)), *_OF_THE_ENGINE)
     cls._steps = {step.command: step for step in steps}
@@ -368,7 +382,9 @@ def settle(cls: Any) -> tuple[Any, Any, Any, Any]:
     inputs = dict.fromkeys((cls.takes, *receives, *heard, *deadline))
     cls._inputs = frozenset(inputs)
     cls.receives = frozenset(receives)
-    cls.from_outside = (cls.takes, *receives)
+    # What answers a task is taken from the task alone, which knows who may answer it, unless the author says otherwise.
+    outside = (each for each in receives if each not in found.asks)
+    cls.from_outside = tuple(dict.fromkeys((cls.takes, *outside, *given.get("from_outside", ()))))
     for stage in dict.fromkeys((*found.stages, *given["stages"])):
         cls._stages.setdefault(stage, _stage_type(stage))
     results = results_of(cls)
@@ -462,6 +478,10 @@ def _again_type(takes: type[Any]) -> type[Any]:
 
 def _made(carrier: Any, result: Any) -> Any:
     return carrier(result)
+
+
+def _members(types: Any) -> tuple[type[Any], ...]:
+    return cast("tuple[type[Any], ...]", types) if isinstance(types, tuple) else ()
 
 
 def _class_of(thing: Any) -> type[Any]:

@@ -293,6 +293,8 @@ class Run:
             asked = self._comparison.answered(entry.cause, message)
         else:
             asked = self._oldest(message, sought=is_answer)
+            if asked is not None and (closes := asked.closes) is not None:
+                self.ask_unrecorded(closes)  # it came past the task, which waits no more
         if asked is not None:
             asked.give(message)
         elif not is_answer and (entry.cause is None or type(message) in self.flow.receives):

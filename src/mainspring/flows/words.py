@@ -105,6 +105,7 @@ def ask(title: str, answer: Any, /, *, key: str | None = None, **options: Any) -
     """
     run, types, at = current("ask"), _types(answer), place_of_caller()
     run.flow.check_received(types)
+    run.flow.check_answers(types)
 
     async def answered() -> Any:
         name = key
@@ -146,6 +147,11 @@ def each(calls: Iterable[Call[Any]], *, key: str | None = None, return_failures:
         )
     for one in made:
         one.use()
+        if one.is_undone:
+            raise FlowError(
+                f"each(…) cannot undo one of its parts, and {one.name}(…) says undone_by",
+                "Await such calls by gather or in a TaskGroup; or let one step undo all of them.",
+            )
 
     async def answered() -> Any:
         if step is None:

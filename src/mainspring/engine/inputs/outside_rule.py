@@ -13,6 +13,7 @@ from mainspring.core.messages import type_of
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import NotFromOutsideError
+from mainspring.flows.flow import flow_of
 
 # What became of a command or a child, and when its time is over, only the engine knows.
 
@@ -42,7 +43,10 @@ def _reason(entry: WorkflowEntry, cls: type[Any]) -> str | None:
     """Return why a workflow does not take a type from outside; the newest version that knows the type has the word."""
     own = _word(entry, cls)
     if own.definition.from_outside is not None:
-        return None if cls in own.definition.from_outside else "undeclared"
+        if cls in own.definition.from_outside:
+            return None
+        flow = flow_of(own.workflow)
+        return "answer" if flow is not None and cls in type(flow).asks else "undeclared"
     if cls in OF_THE_ENGINE:
         return "engine"
     from mainspring.purity.task_answers import answers_in  # noqa: PLC0415  an app without such messages needs no reader
