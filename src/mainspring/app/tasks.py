@@ -174,7 +174,8 @@ class Tasks:
         row = await self._row(id)
         if status == "duplicate":  # another process took the very same answer before
             return await self._outcome_of_first(row, actor)
-        return _outcome(row, status, message, first=True)
+        # Its answer may have been skipped meanwhile, and the task answered anew: not all that was read is its own.
+        return replace(_outcome(row, status, message, first=True), answered_by=actor, answer=pending.type)
 
     async def reject(
         self, id: str, reason: str, *, actor: str, roles: Iterable[str] = (), fields: Mapping[str, Any] | None = None

@@ -215,6 +215,33 @@ def test_a_task_whose_answer_is_skipped_is_open_again_and_takes_another(
     run(main)
 
 
+def test_an_answer_that_is_skipped_before_its_caller_looks_again_is_not_reported_as_the_next_one(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with app_of(make_app, workflow=BrittleExpenses) as app:
+            task, instance = await opened(app), app.instance(BrittleExpenses, "e-1")
+            read: Any = app.tasks._row  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  what a slow store delays
+            looks: list[TaskOutcome | None] = []
+
+            async def slow(id: str) -> Any:
+                looks.append(None)
+                if len(looks) == 2:
+                    monkeypatch.setattr(app.tasks, "_row", read)
+                    await instance.skip(actor="ops")
+                    looks[1] = await app.tasks.complete(id, Reject("e-1", "no receipt"), **MANAGER)
+                return await read(id)
+
+            monkeypatch.setattr(app.tasks, "_row", slow)
+            told = await app.tasks.complete(task.id, Approve("e-1", "crash"), **MANAGER)
+            after = looks[1]
+            assert after is not None
+            assert (told.answer, told.message, told.first) == ("Approve", Approve("e-1", "crash"), True)
+            assert (after.answer, after.answered_by, after.first) == ("Reject", "bob", True)
+
+    run(main)
+
+
 @pytest.mark.parametrize("meanwhile", ["escalated", "reset"])
 def test_a_task_that_was_asked_anew_meanwhile_is_not_opened_by_a_skip(meanwhile: str, make_app: MakeApp) -> None:
     async def main() -> None:
