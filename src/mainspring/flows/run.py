@@ -31,6 +31,8 @@ _NOT_OURS: Final = ("attached to a different loop", "Task got bad yield", "yield
 
 AGAINS_MOST: Final = 100
 """Within one step."""
+_left: Final[list[Any]] = []
+
 TEARDOWNS: Final = 10
 """How often a coroutine is closed that awaits again each time."""
 
@@ -480,4 +482,6 @@ def _is_closed(task: Any) -> bool:
         except BaseException:  # noqa: BLE001, S110  what torn down code raises concerns nobody
             pass
         return True
+    # Collected as garbage, it would go on in whatever flow runs then, and take what comes for that one.
+    _left.append(coroutine)
     return False

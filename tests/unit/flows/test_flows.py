@@ -311,6 +311,11 @@ def test_code_that_resists_its_end_is_named_and_left(
     log.live.close()
     assert len(world.come(("ping", 0))) == 1
     assert "do not await there" in caplog.text
+    closed: list[Any] = []
+    monkeypatch.setattr("sys.unraisablehook", closed.append)
+    del log, world
+    gc.collect()
+    assert closed == []
 
 
 # ---- under the guard, with the testing kit
